@@ -1,0 +1,54 @@
+"""JSON bytes in and out, the same for HTTP bodies and for lines on disk.
+
+orjson does the work; the standard library steps in for what orjson refuses but JSON can carry (lone surrogates).
+Integers are exact up to 64 bits; a longer one is read as a float. NaN and infinities are not JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import orjson
+
+def dumps(value: Any) -> bytes:
+    """Encode ``value`` as compact UTF-8 JSON without a line end.
+
+    NaN and infinities become ``null``, so whoever holds a measured number checks it first. Raises TypeError for a type
+    that JSON has no place for.
+    """
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        return json.dumps(value, separators=(",", ":")).encode()
+
+
+def loads(data: bytes) -> Any:
+    """Decode JSON bytes. Raises ValueError saying what is wrong and where (never another type)."""
+    try:
+        return orjson.loads(data)
+    except ValueError:
+        return _loads_slowly(data)
+
+
+def _loads_slowly(data: bytes) -> Any:
+    try:
+        text = data.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"not UTF-8: byte {error.start}") from error
+    try:
+        return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text} is too large for a number")
+    return value
