@@ -1,0 +1,1 @@
+"""What crosses HTTP and what lies on disk: the schemas, checked at the door and kept as they came."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+
 def dumps(value: Any) -> bytes:
     """Encode ``value`` as compact UTF-8 JSON without a line end.
 

@@ -1,0 +1,89 @@
+"""A task: one row of input, and the names it goes by."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from gymkit.wire.responses import Request
+
+RESERVED_KEYS: Final = frozenset({"responses_create_params", "agent_ref", "task_source", "skills_ref"})
+"""Keys of a task row that have a meaning of their own, beside every key that starts with ``_ng_``."""
+
+RESULT_KEYS: Final = frozenset(
+    {
+        "reward",
+        "response",
+        "error",
+        "mask_sample",
+        "failure_kind",
+        "failure_reason",
+        "reward_components",
+        "gymkit",
+    }
+)
+"""Keys that only a result row has, beside every key that starts with ``_ng_`` or ``ng_``."""
+
+_ROLLOUT_ID: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+_RETRY_SUFFIX: Final = re.compile(r"-a[1-9][0-9]*$")
+
+
+def strip_result_fields(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ``row`` without what an earlier run left in it, so that a result can serve as a task again."""
+    return {key: value for key, value in row.items() if key not in RESULT_KEYS and not key.startswith(("_ng_", "ng_"))}
+
+
+class TaskRow(BaseModel):
+    """A task as a resources server sees it; a server's own ``Task`` adds the fields that it needs."""
+
+    model_config = ConfigDict(extra="allow")
+
+    responses_create_params: Request
+    """What the agent is asked first."""
+
+
+def _no_retry_suffix(rollout_id: str) -> str:
+    if _RETRY_SUFFIX.search(rollout_id):
+        raise ValueError("must not end in -a and a number, which marks a retry")
+    return rollout_id
+
+
+class EpisodeId(BaseModel):
+    """Names one attempt at one rollout."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    rollout_id: Annotated[str, Field(pattern=_ROLLOUT_ID), AfterValidator(_no_retry_suffix)]
+    """Names the rollout."""
+    attempt: Annotated[int, Field(ge=0)] = 0
+    """Number of the attempt, 0 for the first."""
+
+    @property
+    def capture_key(self) -> str:
+        """The id in URLs and file names: the rollout's, with ``-a<attempt>`` after the first attempt."""
+        return f"{self.rollout_id}-a{self.attempt}" if self.attempt else self.rollout_id
+
+
+class TaskId(BaseModel):
+    """Names one task of one task set."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    taskset: Annotated[str, Field(min_length=1)]
+    """The task set, by convention ``<environment>:<taskset>`` where several are mixed."""
+    task_id: Annotated[str, Field(min_length=1)]
+    """The task within its set."""
+
+
+class MaterializedTask(BaseModel):
+    """A task in the form that an environment server takes."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    task_id: TaskId
+    """Names the task."""
+    task_input: dict[str, Any]
+    """The task's fields, of the environment's own schema."""
