@@ -1,0 +1,1 @@
+"""The environment servers we ship."""

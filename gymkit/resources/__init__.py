@@ -1,0 +1,38 @@
+"""The resources servers we ship, by name; each is loaded when it is asked for."""
+
+from __future__ import annotations
+
+import difflib
+from importlib import import_module
+from typing import Any
+
+from gymkit.errors import ConfigError
+from gymkit.servers.resources import ResourcesServer
+
+SHIPPED = {"counter": "Counter", "synonyms": "Synonyms", "weather": "Weather"}
+"""Implementation to class; the module has the implementation's name, and so has its task file under ``data/``."""
+
+ALIASES = {
+    "example_session_state_mgmt": "counter",
+    "example_multi_step": "synonyms",
+    "example_single_tool_call": "weather",
+}
+"""NeMo Gym's names for the same environments."""
+
+
+def canonical(name: str) -> str:
+    """Our name for an environment. Raises ConfigError with the nearest name."""
+    name = ALIASES.get(name, name)
+    if name not in SHIPPED:
+        known = [*SHIPPED, *ALIASES]
+        near = difflib.get_close_matches(name, known, 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+        raise ConfigError(f"there is no environment {name!r}; {hint}")
+    return name
+
+
+def load(name: str) -> type[ResourcesServer[Any]]:
+    """The server class for an implementation or an alias. Raises ConfigError."""
+    name = canonical(name)
+    server: type[ResourcesServer[Any]] = getattr(import_module(f"gymkit.resources.{name}"), SHIPPED[name])
+    return server

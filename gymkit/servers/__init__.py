@@ -1,0 +1,1 @@
+"""The contract of each kind of server, one noun a file."""

@@ -1,0 +1,1 @@
+"""DataFrame in, widget out, each with a static fallback."""

@@ -1,0 +1,39 @@
+"""gymkit: evaluate agents in environments, from a notebook.
+
+``import gymkit as gk`` binds the public names and does nothing else; each is loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gymkit.errors import GymkitError as GymkitError
+    from gymkit.sdk.agents import RemoteAgent as RemoteAgent
+    from gymkit.sdk.bridge import enable_nested_asyncio as enable_nested_asyncio
+    from gymkit.sdk.env import Env as Env
+    from gymkit.sdk.rollouts import Rollouts as Rollouts
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Env": "gymkit.sdk.env",
+    "GymkitError": "gymkit.errors",
+    "RemoteAgent": "gymkit.sdk.agents",
+    "Rollouts": "gymkit.sdk.rollouts",
+    "enable_nested_asyncio": "gymkit.sdk.bridge",
+}
+
+__all__ = ["Env", "GymkitError", "RemoteAgent", "Rollouts", "__version__", "enable_nested_asyncio"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'gymkit' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOME[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__
