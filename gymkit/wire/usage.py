@@ -1,9 +1,13 @@
 """How many tokens an agent spent: reported whole or not at all."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
+
+from gymkit.wire.problems import wire_error
 
 
 class InputTokensDetails(TypedDict):
@@ -35,32 +39,36 @@ class Usage(TypedDict):
     """Both together."""
 
 
-def _added(counts: Iterable[int | None]) -> int | None:
-    total = 0
-    for count in counts:
-        if count is None:
-            return None
-        total += count
-    return total
+@cache
+def _usages() -> TypeAdapter[list[Usage]]:
+    return TypeAdapter(list[Usage])
 
 
-def sum_usage(usages: Iterable[Mapping[str, Any]]) -> Usage | None:
+def _added(counts: list[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
+
+
+def sum_usage(usages: Sequence[Mapping[str, Any]]) -> Usage | None:
     """Add up the usage of several responses.
 
-    ``usages`` are valid ``Usage`` objects, one for each response that reported any. A detail that one of them does not
-    know is unknown in the sum. Returns None when there are none.
+    ``usages`` has one ``Usage`` for each response that reported any. A detail that one of them does not know is unknown
+    in the sum. Returns None when there are none; raises WireError for a partial one.
     """
-    reported = list(usages)
+    try:
+        reported = _usages().validate_python(list(usages))
+    except ValidationError as error:
+        raise wire_error("the usage", error, list(usages)) from None
     if not reported:
         return None
     return {
         "input_tokens": sum(usage["input_tokens"] for usage in reported),
         "input_tokens_details": {
-            "cached_tokens": _added(usage["input_tokens_details"]["cached_tokens"] for usage in reported)
+            "cached_tokens": _added([usage["input_tokens_details"]["cached_tokens"] for usage in reported])
         },
         "output_tokens": sum(usage["output_tokens"] for usage in reported),
         "output_tokens_details": {
-            "reasoning_tokens": _added(usage["output_tokens_details"]["reasoning_tokens"] for usage in reported)
+            "reasoning_tokens": _added([usage["output_tokens_details"]["reasoning_tokens"] for usage in reported])
         },
         "total_tokens": sum(usage["total_tokens"] for usage in reported),
     }
