@@ -34,7 +34,7 @@ FAILURE_CLASS = "remote_agent_error"
 class RemoteAgentConfig(BaseModel):
     """The knobs of a remote agent; the names and defaults are the seed's."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
     agent_base_url: str
     """The service's base URL: http or https, no query string, no fragment, no credentials."""

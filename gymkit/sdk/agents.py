@@ -1,0 +1,110 @@
+"""The agents of a notebook: what to drive and with which bounds. A run makes the server out of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pydantic import ValidationError
+
+from gymkit.agents import remote
+from gymkit.errors import ConfigError
+from gymkit.sdk import bridge
+from gymkit.servers.agent import AgentServer
+from gymkit.servers.route import Route
+
+if TYPE_CHECKING:
+    from gymkit.sdk.check import Report
+    from gymkit.sdk.env import Env
+
+
+class Agent(Protocol):
+    """What ``Env.rollouts`` drives."""
+
+    name: str
+    """Its name on the rows."""
+    concurrency: int
+    """Rollouts in flight, at most."""
+
+    def settings(self) -> dict[str, Any]:
+        """What its results depend on; a resume with other settings is refused."""
+
+    def server(self, resources: Route) -> AgentServer:
+        """The agent server that does its rollouts in the environment behind ``resources``."""
+
+
+class RemoteAgent:
+    """An agent that somebody hosts as an HTTP service answering ``POST {url}/v1/responses``.
+
+    Parameters
+    ----------
+    url:
+        The service's base URL: http or https, no query string, no fragment, no credentials.
+    name:
+        The agent's name on the rows.
+    concurrency:
+        Rollouts in flight against the service, at most.
+    max_steps:
+        Calls of the service in one rollout, at most; None leaves ``run_timeout_secs`` as the only bound.
+    remote_responses_timeout_secs:
+        Seconds that one call of the service may take.
+    run_timeout_secs:
+        Seconds that a whole rollout may take, from the moment it has its concurrency slot.
+
+    Raises ConfigError for a value that cannot be used; a URL with credentials is not repeated in it.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        name: str = "remote_agent",
+        concurrency: int = 32,
+        max_steps: int | None = None,
+        remote_responses_timeout_secs: float = 1800.0,
+        run_timeout_secs: float = 2100.0,
+    ) -> None:
+        try:
+            self.config = remote.RemoteAgentConfig(
+                agent_base_url=url,
+                concurrency=concurrency,
+                max_steps=max_steps,
+                remote_responses_timeout_secs=remote_responses_timeout_secs,
+                run_timeout_secs=run_timeout_secs,
+            )
+        except ValidationError as error:
+            raise ConfigError(f"RemoteAgent: {_sentences(error)}") from None
+        self.name = name
+
+    @property
+    def url(self) -> str:
+        """The service's base URL."""
+        return self.config.agent_base_url
+
+    @property
+    def concurrency(self) -> int:
+        """Rollouts in flight against the service, at most."""
+        return self.config.concurrency
+
+    def settings(self) -> dict[str, Any]:
+        """What results depend on: everything but the concurrency."""
+        return {"type": "remote_agent", **self.config.model_dump(exclude={"concurrency"})}
+
+    def server(self, resources: Route) -> AgentServer:
+        """The agent server; the same code runs from YAML."""
+        return remote.RemoteAgent(self.name, self.config, resources)
+
+    async def acheck(self, env: Env) -> Report:
+        """Try the service against the contract, rule by rule, and report what was sent, what came, and how to fix it."""
+        from gymkit.sdk.check import acheck
+
+        return await acheck(self, env)
+
+    check = bridge.twin(acheck)
+
+    def __repr__(self) -> str:
+        return f"<RemoteAgent {self.name} {self.url}>"
+
+
+def _sentences(error: ValidationError) -> str:
+    each = error.errors(include_url=False, include_input=False, include_context=False)
+    return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg'].removeprefix('Value error, ')}" for one in each)

@@ -1,0 +1,130 @@
+"""A scripted agent service: answers ``POST /v1/responses`` as a Python function says, faults included.
+
+::
+
+    def brain(params):                       # the request, as the service receives it
+        if not outputs(params):
+            return [call("increment_counter", count=2)]
+        return [answer("done")]
+
+    service = ScriptedAgent(brain)
+    with serve(service) as hosted:           # gymkit.servers.hosting
+        gymkit.RemoteAgent(hosted.url)
+
+``service.received`` holds every request. A brain may also return a ``Fault``, a whole response object, or bytes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from gymkit.wire import codec
+
+Brain = Callable[[dict[str, Any]], Any]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """An answer that is no response: a status, headers and a body, after ``seconds`` of silence."""
+
+    status: int = 500
+    """HTTP status."""
+    body: bytes = b"the service is broken"
+    """The body."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Further headers, such as ``location``."""
+    seconds: float = 0.0
+    """How long it stays silent first."""
+
+
+@dataclass(frozen=True)
+class Received:
+    """One request that the service got."""
+
+    path: str
+    """Its path."""
+    params: dict[str, Any]
+    """Its body."""
+    cookies: dict[str, str]
+    """Its cookies."""
+    headers: dict[str, str]
+    """Its headers, names in lower case."""
+
+
+class ScriptedAgent:
+    """The service, an ASGI app. ``set_cookie`` is sent along with every answer."""
+
+    def __init__(self, brain: Brain, *, set_cookie: Callable[[Received], str | None] | None = None) -> None:
+        self.received: list[Received] = []
+        self._brain = brain
+        self._set_cookie = set_cookie
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """ASGI."""
+        if scope["type"] != "http":
+            return
+        request = Request(scope, receive)
+        params = codec.loads(await request.body())
+        received = Received(scope["path"], params, dict(request.cookies), dict(request.headers))
+        self.received.append(received)
+        reply = self._brain(params)
+        reply = await reply if inspect.isawaitable(reply) else reply
+        if isinstance(reply, Fault):
+            await asyncio.sleep(reply.seconds)
+            response = Response(reply.body, reply.status, dict(reply.headers))
+        else:
+            body = (
+                reply if isinstance(reply, bytes) else codec.dumps(reply if isinstance(reply, dict) else respond(reply))
+            )
+            response = Response(body, media_type="application/json")
+        if self._set_cookie and (line := self._set_cookie(received)):
+            response.headers["set-cookie"] = line
+        await response(scope, receive, send)
+
+
+def respond(output: list[dict[str, Any]], *, usage: bool = True, **fields: Any) -> dict[str, Any]:
+    """A valid Responses API object with ``output``, one made-up token in and out; ``fields`` are laid over it."""
+    response = {
+        "id": "resp_scripted",
+        "created_at": 0.0,
+        "model": "scripted",
+        "object": "response",
+        "output": output,
+        "parallel_tool_calls": False,
+        "tool_choice": "auto",
+        "tools": [],
+    }
+    if usage:
+        details = {"input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}
+        response["usage"] = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2, **details}
+    return {**response, **fields}
+
+
+def call(name: str, call_id: str = "call_0", **arguments: Any) -> dict[str, Any]:
+    """A ``function_call`` item that asks for a tool."""
+    return {
+        "type": "function_call",
+        "id": f"fc_{call_id}",
+        "call_id": call_id,
+        "name": name,
+        "arguments": codec.dumps(arguments).decode(),
+    }
+
+
+def answer(text: str) -> dict[str, Any]:
+    """An assistant's message item."""
+    content = [{"type": "output_text", "text": text, "annotations": []}]
+    return {"type": "message", "id": "msg_0", "role": "assistant", "status": "completed", "content": content}
+
+
+def outputs(params: Mapping[str, Any]) -> list[str]:
+    """The tool outputs in a request so far, in order."""
+    return [item["output"] for item in params["input"] if item.get("type") == "function_call_output"]
