@@ -1,0 +1,257 @@
+"""The collector: sends every planned rollout to ``/run``, keeps what comes back, and never ends because one failed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from gymkit.collect.metrics import write_metrics
+from gymkit.collect.outcome import Cause, Outcome, bounds_of_mean
+from gymkit.collect.plan import Plan, Target
+from gymkit.collect.progress import Key, Progress
+from gymkit.collect.reply import failure_of, request_of, row_of
+from gymkit.collect.resume import Past, attempt_cap, count_result, key_of, look_back
+from gymkit.collect.store import Store
+from gymkit.errors import ConfigError, IncompleteRun
+from gymkit.servers.route import Reply, Route
+from gymkit.wire.rollouts import sink
+
+log = logging.getLogger("gymkit")
+
+ROLLOUT_TIMEOUT_SECS: Final = 21_600.0
+"""Seconds that one ``/run`` may take by default, the wait for a slot included: what NeMo Gym gives an episode."""
+
+GRACE_SECS: Final = 5.0
+"""Seconds that rollouts in flight get to end when a run is stopped."""
+
+_COPIED: Final = ("agent_ref", "task_source", "skills_ref", "_ng_attempt_index", "_ng_rollout_id")
+
+
+async def collect(
+    plan: Plan,
+    store: Store,
+    route: Route,
+    *,
+    concurrency: int = 32,
+    resume: bool = False,
+    rollout_timeout: float = ROLLOUT_TIMEOUT_SECS,
+    aggregate: bool = True,
+    require_complete: bool = False,
+    progress: Progress | None = None,
+    stop: asyncio.Event | None = None,
+) -> Outcome:
+    """Run the rollouts of ``plan`` against ``route`` and write them into the open ``store``.
+
+    ``concurrency`` rollouts are in flight at once, each bounded by ``rollout_timeout`` seconds. ``resume`` goes on with
+    what is on disk: rollouts with a result, with a terminal failure or without attempts left are not run. Setting
+    ``stop``, or cancelling, cuts what is in flight; the cut rollouts leave no row and a resume runs them.
+    Raises ResumeMismatch, StoreError (the disk), and with ``require_complete`` IncompleteRun once all is written.
+    """
+    if concurrency < 1:
+        raise ConfigError(f"concurrency must be at least 1, not {concurrency}")
+    progress = progress or Progress()
+    past = _start(plan, store, progress, resume=resume)
+    run = _Run(plan, store, route, progress, past, rollout_timeout)
+    progress.begin(past.total)
+    try:
+        stopped = await run.dispatch(concurrency, stop)
+        if aggregate and not stopped:
+            await write_metrics(store, plan.target, route)
+    finally:
+        progress.end()
+        run.report()
+    outcome = run.outcome(stopped)
+    if require_complete and not outcome.complete:
+        raise IncompleteRun(f"{outcome}. Not every rollout has a result, and all of them were required")
+    return outcome
+
+
+def _start(plan: Plan, store: Store, progress: Progress, *, resume: bool) -> Past:
+    """Lay the plan on disk, or take up the one that is there."""
+    obstacle = store.obstacle() if resume else None
+    if obstacle:
+        log.warning("nothing to resume, starting anew: %s", obstacle)
+    if resume and not obstacle:
+        store.drop_metrics()
+        return look_back(store, plan, progress)
+    store.begin(plan.rows())
+    return Past(plan.total)
+
+
+class _Run:
+    """One run at work."""
+
+    def __init__(
+        self, plan: Plan, store: Store, route: Route, progress: Progress, past: Past, rollout_timeout: float
+    ) -> None:
+        self._plan = plan
+        self._store = store
+        self._route = route
+        self._progress = progress
+        self._past = past
+        self._timeout = rollout_timeout
+        self._cap = attempt_cap()
+        self._causes: Counter[str] = Counter()
+        self._examples: dict[str, str] = {}
+        self._closed = False
+        gated = sum(not past.may_run(key, self._cap) for key in past.attempts)
+        progress.failed += gated
+        self._to_retry = len(past.attempts) - gated
+
+    async def dispatch(self, concurrency: int, stop: asyncio.Event | None) -> bool:
+        """Keep ``concurrency`` rollouts in flight until all are done or ``stop`` is set; says whether it was."""
+        pending = self._pending()
+        workers = [asyncio.create_task(self._work(pending)) for _ in range(max(1, min(concurrency, self._past.total)))]
+        everyone = asyncio.create_task(_finish(workers))
+        stopping = asyncio.create_task(_wait(stop))
+        try:
+            await asyncio.wait({everyone, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            stopped = not everyone.done()
+            if not stopped:
+                await everyone
+            return stopped
+        finally:
+            self._closed = True
+            stopping.cancel()
+            everyone.cancel()
+            await _cut(workers)
+
+    def _pending(self) -> Iterator[tuple[Key, dict[str, Any]]]:
+        """The rollouts to run, read from the plan on disk as they are needed."""
+        past, cap = self._past, self._cap
+        for line in self._store.planned():
+            row = line.row
+            key = key_of(row)
+            if key is None or not past.may_run(key, cap):
+                continue
+            if attempt := past.attempts.get(key, 0):
+                row["_ng_attempt_index"] = attempt
+            yield key, row
+
+    async def _work(self, pending: Iterator[tuple[Key, dict[str, Any]]]) -> None:
+        for key, row in pending:
+            self._progress.sent(key)
+            try:
+                await self._roll(key, row)
+            finally:
+                self._progress.returned(key)
+            await asyncio.sleep(0)  # an app in this process may answer without ever waiting: let the others in
+
+    async def _roll(self, key: Key, row: dict[str, Any]) -> None:
+        started_at, began = time.time(), time.perf_counter()
+        result = await self._ask(row)
+        if self._closed:  # it outlived its cancellation: the run has been counted without it
+            return
+        seconds = time.perf_counter() - began
+        self._keep(key, self._stamped(row, result, started_at, seconds))
+
+    async def _ask(self, row: dict[str, Any]) -> dict[str, Any]:
+        """What ``/run`` says of a rollout, or a failure row: nothing that goes wrong there ends the run."""
+        reply: Reply | None = None
+        try:
+            reply = await self._route.post("/run", request_of(row), timeout=self._timeout, knob="rollout_timeout")
+            return row_of(row, reply)
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            return failure_of(row, error, reply)  # the app in this process cancelled itself, nobody cancelled us
+        except Exception as error:  # noqa: BLE001 - a failed rollout is data, whatever failed
+            return failure_of(row, error, reply)
+
+    def _stamped(
+        self, row: Mapping[str, Any], result: dict[str, Any], started_at: float, seconds: float
+    ) -> dict[str, Any]:
+        target: Target = self._plan.target
+        result["_ng_task_index"] = row["_ng_task_index"]
+        result["_ng_rollout_index"] = row["_ng_rollout_index"]
+        for name in _COPIED:
+            if name in row:
+                result[name] = row[name]
+        result["_ng_environment_server"] = target.environment_server
+        result["_ng_result_type"] = target.result_type
+        told = result.get("gymkit")
+        facts = told if isinstance(told, dict) else {}
+        result["gymkit"] = {**facts, "run": self._plan.run, "started_at": started_at, "seconds": seconds}
+        return result
+
+    def _keep(self, key: Key, row: dict[str, Any]) -> None:
+        """Write a row where it belongs and count it."""
+        tried = key in self._past.attempts
+        self._to_retry -= tried
+        match sink(row):
+            case "main":
+                self._store.append_result(row)
+                count_result(self._progress, row)
+            case "failures":
+                self._store.append_failure(row)
+                self._progress.failed += 1
+                self._blame(row)
+            case "none" if tried:
+                self._progress.failed += 1
+            case "none":
+                self._progress.unscored += 1
+
+    def _blame(self, row: Mapping[str, Any]) -> None:
+        """Count a failure by its cause; the first of a cause is logged as it happens."""
+        cause = str(row.get("failure_kind") or row["_ng_failure_class"])
+        self._causes[cause] += 1
+        if cause not in self._examples:
+            message = row.get("_ng_failure_message") or row.get("error") or row["_ng_failure_class"]
+            self._examples[cause] = str(message)
+            place = f"task {row['_ng_task_index']}, rollout {row['_ng_rollout_index']}"
+            log.warning("%s failed (%s): %s", place, cause, message)
+
+    def report(self) -> None:
+        """Log one line for each cause that struck more than once."""
+        for cause, count in self._causes.most_common():
+            if count > 1:
+                log.warning("%d rollouts failed (%s), see %s", count, cause, self._store.paths.failures)
+
+    def outcome(self, stopped: bool) -> Outcome:
+        """The run in numbers."""
+        progress, total = self._progress, self._past.total
+        within = progress.reward_min >= 0 and progress.reward_max <= 1
+        failed = progress.failed + self._to_retry
+        return Outcome(
+            output=self._store.paths.rollouts,
+            run=self._plan.run,
+            expected=total,
+            scored=progress.scored,
+            masked=progress.masked,
+            failed=failed,
+            missing=total - progress.scored - progress.masked - failed,
+            mean=progress.mean_reward,
+            bounds=bounds_of_mean(progress.reward_sum, progress.scored, total) if within else None,
+            causes=tuple(Cause(kind, count, self._examples[kind]) for kind, count in self._causes.most_common()),
+            seconds=progress.seconds,
+            stopped=stopped,
+        )
+
+
+async def _wait(stop: asyncio.Event | None) -> None:
+    """Return when ``stop`` is set; without one, never."""
+    await (stop or asyncio.Event()).wait()
+
+
+async def _finish(workers: list[asyncio.Task[None]]) -> None:
+    """Wait for all workers. Raises what the first one to break raised."""
+    done, _ = await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
+    for worker in done:
+        worker.result()
+
+
+async def _cut(workers: list[asyncio.Task[None]]) -> None:
+    """Cancel what is in flight and wait for it, but not for long."""
+    for worker in workers:
+        worker.cancel()
+    done, left = await asyncio.wait(workers, timeout=GRACE_SECS)
+    for worker in done:
+        if not worker.cancelled():
+            worker.exception()  # the first has been raised; asyncio would report the others as forgotten
+    if left:
+        log.warning("%d rollouts did not let go within %g s and were left behind", len(left), GRACE_SECS)

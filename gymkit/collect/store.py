@@ -1,0 +1,183 @@
+"""A run on disk: the four files that derive from one output path, held by one collector at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from gymkit.collect.artifacts import Artifacts
+from gymkit.collect.lines import Appender, Line, Problem, read, repair
+from gymkit.collect.lock import holder, lock
+from gymkit.errors import StoreError, StoreLocked
+from gymkit.wire import codec
+
+
+class Store:
+    """The artifacts of one output path.
+
+    ``with Store("results/rollouts.jsonl") as store`` holds the output for this collector; StoreLocked says that
+    another one does, StoreError that the path cannot be written. Leaving the block keeps what was appended.
+    """
+
+    def __init__(self, output: str | os.PathLike[str]) -> None:
+        self.paths = Artifacts.of(output)
+        self._problems: dict[Problem, None] = {}
+
+    @property
+    def problems(self) -> list[Problem]:
+        """Lines that hold no row, and repairs, found in these files so far; each once."""
+        return list(self._problems)
+
+    def __enter__(self) -> Self:
+        rollouts = self.paths.rollouts
+        try:
+            rollouts.parent.mkdir(parents=True, exist_ok=True)
+            self._was_there = rollouts.exists()
+            self._main = Appender(rollouts)
+        except OSError as error:
+            raise StoreError(f"{rollouts} cannot be written: {error.strerror}") from error
+        try:
+            self._hold()
+            self._failures = Appender(self.paths.failures)
+        except OSError as error:
+            self._main.close()
+            raise StoreError(f"{self.paths.failures} cannot be written: {error.strerror}") from error
+        except StoreLocked:
+            self._main.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._failures.close()
+        self._main.close()
+
+    def _hold(self) -> None:
+        path = self.paths.rollouts
+        try:
+            held = lock(self._main.fd)
+        except OSError as error:
+            note = f"this file system has no locks ({error.strerror}): let no second collector write here"
+            self._problems[Problem(str(path), note)] = None
+            return
+        if not held:
+            pid = holder(self._main.fd)
+            who = "this process" if pid == os.getpid() else f"process {pid}" if pid else "another process"
+            raise StoreLocked(
+                f"{path} is being written by another collector ({who}): wait for it, stop it, or take another path"
+            )
+
+    def obstacle(self) -> str | None:
+        """Why there is nothing here to resume, or None."""
+        if not self._was_there:
+            return f"{self.paths.rollouts} is not there"
+        if not self.paths.materialized.exists():
+            return f"{self.paths.materialized} is not there"
+        if next(self.planned(), None) is None:
+            return f"{self.paths.materialized} holds no rows"
+        return None
+
+    def begin(self, rows: Iterable[dict[str, Any]]) -> None:
+        """Start anew: plan ``rows`` and clear what an earlier run left.
+
+        The plan is written aside first and takes its place last, so that a process killed in between never leaves
+        old results beside a new plan.
+        """
+        with _Replacement(self.paths.materialized) as replacement:
+            replacement.write_lines(rows)
+            self._main.clear()
+            self._failures.clear()
+            self.drop_metrics()
+            replacement.commit()
+
+    def rewrite_plan(self, rows: Iterable[dict[str, Any]]) -> None:
+        """Put ``rows`` in the place of a damaged plan; results stay."""
+        with _Replacement(self.paths.materialized) as replacement:
+            replacement.write_lines(rows)
+            replacement.commit()
+
+    def repair(self) -> None:
+        """Mend the last lines that a killed process left; ``problems`` says what was done."""
+        for path in (self.paths.rollouts, self.paths.failures):
+            if (problem := repair(path)) is not None:
+                self._problems[problem] = None
+
+    def planned(self) -> Iterator[Line]:
+        """The planned rollouts, in the order of the file."""
+        return self._read(self.paths.materialized)
+
+    def results(self) -> Iterator[Line]:
+        """The rows of the main file."""
+        return self._read(self.paths.rollouts)
+
+    def failed(self) -> Iterator[Line]:
+        """The rows of the failures sidecar."""
+        return self._read(self.paths.failures)
+
+    def append_result(self, row: dict[str, Any]) -> None:
+        """Add a row to the main file. Raises StoreError."""
+        self._main.append(row)
+
+    def append_failure(self, row: dict[str, Any]) -> None:
+        """Add a row to the failures sidecar. Raises StoreError."""
+        self._failures.append(row)
+
+    def write_metrics(self, groups: list[dict[str, Any]]) -> None:
+        """Write the aggregate metrics, one object for each environment server."""
+        with _Replacement(self.paths.metrics) as replacement:
+            replacement.write(json.dumps(groups, indent=2).encode())
+            replacement.commit()
+
+    def drop_metrics(self) -> None:
+        """Remove aggregate metrics that no longer describe the rows."""
+        self.paths.metrics.unlink(missing_ok=True)
+
+    def _read(self, path: Path) -> Iterator[Line]:
+        problems: list[Problem] = []
+        yield from read(path, problems)
+        self._problems.update(dict.fromkeys(problems))
+
+
+class _Replacement:
+    """A file written beside ``path`` and moved there whole, or not at all. Raises StoreError."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._aside = path.with_name(path.name + ".tmp")
+
+    def __enter__(self) -> Self:
+        try:
+            self._file = self._aside.open("wb")
+        except OSError as error:
+            raise StoreError(f"{self._aside} cannot be written: {error.strerror}") from error
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        with contextlib.suppress(OSError):  # a full disk has been reported by the write
+            self._file.close()
+        self._aside.unlink(missing_ok=True)
+
+    def write_lines(self, rows: Iterable[dict[str, Any]]) -> None:
+        for row in rows:
+            self.write(codec.dumps(row) + b"\n")
+
+    def write(self, data: bytes) -> None:
+        try:
+            self._file.write(data)
+        except OSError as error:
+            raise StoreError(f"{self._aside} cannot be written: {error.strerror}") from error
+
+    def commit(self) -> None:
+        try:
+            self._file.close()
+            self._aside.replace(self._path)
+        except OSError as error:
+            raise StoreError(f"{self._path} cannot be written: {error.strerror}") from error
