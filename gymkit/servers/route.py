@@ -67,7 +67,7 @@ class Reply:
             location = next((value.decode("latin-1") for name, value in self.headers if name == b"location"), "nowhere")
             message = (
                 f"{self.url} answered {self.status} and points to {location!r}; redirects are never followed, "
-                "so give the final address"
+                "so point the base URL (agent_base_url of a remote agent) at the final address"
             )
             raise Redirected(message, server=self.server, url=self.url)
         message = (
