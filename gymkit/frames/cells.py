@@ -1,0 +1,104 @@
+"""Cells in, nullable pandas array out, one function per dtype.
+
+A cell comes from a file that anybody may have written, so nothing here raises for one: what has no place in the
+column's dtype is NA. None, NaN and infinities are always NA.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from pandas.api.extensions import ExtensionArray
+
+from gymkit.frames.text import storable
+from gymkit.wire import codec
+
+MOMENT: Final = "datetime64[us, UTC]"
+"""The dtype of a moment; its cells are unix seconds."""
+
+_LOWEST: Final = -(2**63)
+_HIGHEST: Final = 2**63 - 1
+_LAST_YEARS: Final = 253_402_300_800.0
+"""Unix seconds of the year 10000, where Python's own dates end."""
+_NO_TIME: Final = _LOWEST
+"""How NumPy writes "not a time"."""
+
+
+def integer(value: Any) -> int | None:
+    """Return ``value`` as an integer of 64 bits, None when it is not one."""
+    if type(value) is int:
+        return value if _LOWEST <= value <= _HIGHEST else None
+    if type(value) is float and value.is_integer() and abs(value) <= 2**53:
+        return int(value)
+    return None
+
+
+def number(value: Any) -> float | None:
+    """Return ``value`` as a finite float, None when it is not a number (a boolean is not)."""
+    if type(value) is float:
+        return value if math.isfinite(value) else None
+    if type(value) is not int:
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return None
+
+
+def flag(value: Any) -> bool | None:
+    """Return ``value`` as a boolean (0 and 1 count), None when it is not one."""
+    if type(value) is bool:
+        return value
+    return bool(value) if type(value) in (int, float) and value in (0, 1) else None
+
+
+def text(value: Any) -> str | None:
+    """Return ``value`` as a frame holds it: text as it is, anything else as JSON."""
+    if type(value) is str:
+        return storable(value)
+    return None if value is None else storable(codec.dumps(value).decode())
+
+
+def _microseconds(value: Any) -> int | None:
+    seconds = number(value)
+    return None if seconds is None or not 0 <= seconds < _LAST_YEARS else round(seconds * 1e6)
+
+
+def _filled(cells: list[Any], dtype: type, filler: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    absent = np.fromiter((cell is None for cell in cells), dtype=bool, count=len(cells))
+    return np.array([filler if cell is None else cell for cell in cells], dtype=dtype), absent
+
+
+def _integers(values: Sequence[Any]) -> ExtensionArray:
+    return pd.arrays.IntegerArray(*_filled([integer(value) for value in values], np.int64, 1))
+
+
+def _numbers(values: Sequence[Any]) -> ExtensionArray:
+    return pd.arrays.FloatingArray(*_filled([number(value) for value in values], np.float64, 1.0))
+
+
+def _flags(values: Sequence[Any]) -> ExtensionArray:
+    return pd.arrays.BooleanArray(*_filled([flag(value) for value in values], np.bool_, False))
+
+
+def _texts(values: Sequence[Any]) -> ExtensionArray:
+    return pd.array([text(value) for value in values], dtype="string")
+
+
+def _moments(values: Sequence[Any]) -> ExtensionArray:
+    ticks, _ = _filled([_microseconds(value) for value in values], np.int64, _NO_TIME)
+    return pd.DatetimeIndex(ticks.view("M8[us]"), tz="UTC").array
+
+
+ARRAYS: Final[Mapping[str, Callable[[Sequence[Any]], ExtensionArray]]] = {
+    "Int64": _integers,
+    "Float64": _numbers,
+    "boolean": _flags,
+    "string": _texts,
+    MOMENT: _moments,
+}
+"""How the cells of a column become an array, by dtype; ``category`` is the business of ``column.Gathered``."""
