@@ -145,7 +145,7 @@ HOSTED_OUTPUTS = frozenset(
 HOSTED_INPUTS = HOSTED_OUTPUTS | {"compaction_trigger", "configuration_update", "item_reference"}
 """Types of hosted items that a request may hold."""
 
-_WRITTEN = frozenset({"output_text", "refusal"})
+_WRITTEN = ("output_text", "refusal")
 
 
 def _message_tag(item: dict[str, Any]) -> str:

@@ -60,7 +60,7 @@ def _place(detail: ErrorDetails, data: Any) -> Place:
         if isinstance(data, dict) and place and not named and step == data.get("type"):
             named = True
         elif (isinstance(data, dict) and step in data) or (isinstance(data, list) and isinstance(step, int)):
-            data, named = data[step], False
+            data, named = data[step], False  # type: ignore[index]
             place.append(step)
     if detail["type"] == "missing":
         place.append(detail["loc"][-1])
@@ -81,7 +81,7 @@ def _reason(details: list[ErrorDetails]) -> str:
 
 def _expected(detail: ErrorDetails) -> str | None:
     if detail["type"] == "literal_error":
-        return _short(detail["ctx"]["expected"], 120)
+        return _short(detail["ctx"]["expected"].replace("False", "false"), 120)
     return _EXPECTED.get(detail["type"])
 
 

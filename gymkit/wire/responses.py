@@ -38,6 +38,10 @@ class Failure(TypedDict):
     """Short name of the cause."""
     message: str
     """The cause in words."""
+    param: NotRequired[str | None]
+    """Field of the request that caused it."""
+    type: NotRequired[str | None]
+    """Kind of the cause."""
 
 
 class IncompleteDetails(TypedDict):

@@ -36,6 +36,11 @@ def strip_result_fields(row: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in row.items() if key not in RESULT_KEYS and not key.startswith(("_ng_", "ng_"))}
 
 
+def is_materialized(row: Mapping[str, Any]) -> bool:
+    """Say whether ``row`` has the shape of a ``MaterializedTask``, valid or not; any other row is flat."""
+    return isinstance(row.get("task_id"), Mapping) and "task_input" in row
+
+
 class TaskRow(BaseModel):
     """A task as a resources server sees it; a server's own ``Task`` adds the fields that it needs."""
 
