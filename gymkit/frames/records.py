@@ -98,6 +98,14 @@ class Records:
             if row is not None:
                 yield row
 
+    def config(self) -> dict[str, Any]:
+        """Return the configuration that the run's first planned row carries; empty where it carries none."""
+        for line, place in read_lines(self.inputs_path) if self.inputs_path.exists() else ():
+            ours = (self._loaded(line, place) or {}).get("gymkit")
+            config = ours.get("config") if isinstance(ours, dict) else None
+            return config if isinstance(config, dict) else {}
+        return {}
+
     @cached_property
     def places(self) -> dict[Key, Place]:
         """Where the result of each rollout lies in the main file, by task and rollout index in that order."""

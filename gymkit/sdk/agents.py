@@ -22,8 +22,14 @@ class Agent(Protocol):
 
     name: str
     """Its name on the rows."""
-    concurrency: int
-    """Rollouts in flight, at most."""
+
+    @property
+    def concurrency(self) -> int:
+        """Rollouts in flight, at most."""
+
+    @property
+    def run_timeout(self) -> float:
+        """Seconds that one rollout may take."""
 
     def settings(self) -> dict[str, Any]:
         """What its results depend on; a resume with other settings is refused."""
@@ -84,6 +90,11 @@ class RemoteAgent:
     def concurrency(self) -> int:
         """Rollouts in flight against the service, at most."""
         return self.config.concurrency
+
+    @property
+    def run_timeout(self) -> float:
+        """Seconds that one rollout may take."""
+        return self.config.run_timeout_secs
 
     def settings(self) -> dict[str, Any]:
         """What results depend on: everything but the concurrency."""

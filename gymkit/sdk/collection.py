@@ -1,0 +1,114 @@
+"""One collection: what to run, where, and into which files. ``Env.rollouts`` and ``gymkit eval run`` both make one."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from gymkit.collect.collector import ROLLOUT_TIMEOUT_SECS, collect
+from gymkit.collect.outcome import Outcome
+from gymkit.collect.plan import Expansion, Plan, Target, plan_rollouts
+from gymkit.collect.progress import Progress
+from gymkit.collect.store import Store
+from gymkit.collect.tasks import Tasks
+from gymkit.servers.route import Route
+
+TaskSource = str | os.PathLike[str] | Sequence[Mapping[str, Any]]
+"""Task rows: a JSON lines file, or the rows themselves."""
+
+
+class Closing(Protocol):
+    """Something that a collection lets go of at its end."""
+
+    async def aclose(self) -> None:
+        """Let go."""
+
+
+@dataclass(slots=True)
+class Collection:
+    """Everything that one run needs; ``collect`` does it, once."""
+
+    tasks: TaskSource
+    """The task rows."""
+    target: Target
+    """Who runs them."""
+    route: Route
+    """The environment server that answers ``/run``."""
+    output: Path
+    """The main file; its siblings take their names from it."""
+    settings: dict[str, Any]
+    """What results depend on besides the tasks; a resume with others is refused."""
+    expansion: Expansion = field(default_factory=Expansion)
+    """How rollouts are made of task rows."""
+    check_task: Callable[[Mapping[str, Any]], list[str]] | None = None
+    """What the environment misses in a row."""
+    concurrency: int = 32
+    """Rollouts in flight."""
+    rollout_timeout: float = ROLLOUT_TIMEOUT_SECS
+    """Seconds that one ``/run`` may take."""
+    resume: bool = False
+    """Go on with what is on disk."""
+    aggregate: bool = True
+    """Whether the metrics file is written at the end."""
+    require_complete: bool = False
+    """Whether a rollout without a result is an error at the end."""
+    shown: bool = True
+    """Whether progress is shown while it runs."""
+    closing: Iterable[Closing] = ()
+    """What to let go of at the end."""
+    progress: Progress = field(default_factory=Progress)
+    """How far it is, readable from any thread."""
+    _stop: tuple[asyncio.AbstractEventLoop, asyncio.Event] | None = None
+
+    async def collect(self) -> Outcome:
+        """Check the tasks, then run them. Raises InputError, StoreError, ResumeMismatch, ConfigError, IncompleteRun."""
+        self._stop = (asyncio.get_running_loop(), asyncio.Event())
+        try:
+            with ExitStack() as stack:
+                plan = await asyncio.to_thread(self._plan, stack)
+                store = stack.enter_context(Store(self.output))
+                return await collect(
+                    plan,
+                    store,
+                    self.route,
+                    concurrency=self.concurrency,
+                    resume=self.resume,
+                    rollout_timeout=self.rollout_timeout,
+                    aggregate=self.aggregate,
+                    require_complete=self.require_complete,
+                    progress=self.progress,
+                    stop=self._stop[1],
+                )
+        finally:
+            for each in (self.route, *self.closing):
+                await each.aclose()
+
+    @property
+    def begun(self) -> bool:
+        """Whether the files on disk are this run's."""
+        return self.progress.started_at is not None
+
+    def stop(self) -> None:
+        """Cut what is in flight and end, keeping what is done. From any thread."""
+        if self._stop is not None:
+            loop, event = self._stop
+            loop.call_soon_threadsafe(event.set)
+
+    def _plan(self, stack: ExitStack) -> Plan:
+        source = self.tasks
+        in_file = isinstance(source, str | os.PathLike)
+        tasks = stack.enter_context(Tasks.from_path(source) if in_file else Tasks.from_rows(source, "tasks"))
+        return plan_rollouts(
+            tasks, self.target, expansion=self.expansion, settings=self.settings, check_task=self.check_task
+        )
+
+
+def patience(run_timeout: float, concurrency: int, slots: int) -> float:
+    """Seconds that a ``/run`` may take when ``concurrency`` rollouts wait for ``slots`` of ``run_timeout`` seconds."""
+    return run_timeout * math.ceil(concurrency / slots) + 60.0

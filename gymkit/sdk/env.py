@@ -1,0 +1,219 @@
+"""An environment in a notebook: its tasks, a session to play by hand, and rollouts of an agent in it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gymkit.collect.plan import Expansion, Target
+from gymkit.collect.tasks import Tasks
+from gymkit.config.relay import relay_name
+from gymkit.environments.legacy_agent import LegacyAgent
+from gymkit.errors import ConfigError, InputError
+from gymkit.resources import canonical, load
+from gymkit.sdk import bridge
+from gymkit.sdk.agents import Agent
+from gymkit.sdk.collection import Collection, TaskSource, patience
+from gymkit.sdk.session import Session
+from gymkit.servers.hosting import LOOPBACK, Hosted, serve
+from gymkit.servers.resources import ResourcesServer
+from gymkit.servers.route import Route, base_url_problem
+from gymkit.shipped import shipped
+from gymkit.wire.tasks import strip_result_fields
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gymkit.sdk.rollouts import Rollouts
+
+
+class Env:
+    """An environment: one of ours by name, embedded in this process, or a resources server elsewhere by its URL.
+
+    Parameters
+    ----------
+    environment:
+        ``"counter"``, ``"weather"`` or ``"synonyms"`` (NeMo Gym's names for them work too), a resources server of your
+        own, or ``"http://host:port"`` of one that is running, ours or NeMo Gym's.
+    tasks:
+        The task rows: a JSON lines file or a list of dicts. By default those that we ship with the environment; a
+        server elsewhere has none to offer, so they have to be given.
+
+    Raises ConfigError for a name or URL that cannot be used.
+    """
+
+    def __init__(self, environment: str | ResourcesServer[Any], *, tasks: TaskSource | None = None) -> None:
+        self._server: ResourcesServer[Any] | None = None
+        if isinstance(environment, ResourcesServer):
+            self._server, self.name = environment, environment.name
+        elif "://" in environment:
+            if problem := base_url_problem(environment):
+                raise ConfigError(f"Env: the URL {problem}")
+            self.name = environment.rstrip("/")
+        else:
+            self.name = canonical(environment)
+            self._server = load(self.name)(f"{self.name}_resources_server")
+            tasks = shipped(f"data/{self.name}.jsonl") if tasks is None else tasks
+        self._source = tasks
+
+    def route(self) -> Route:
+        """A fresh route to the resources server."""
+        if self._server is None:
+            return Route.to_url(self.name, self.name)
+        return Route.to_app(self._server.name, self._server)
+
+    @property
+    def source(self) -> TaskSource:
+        """Where the task rows come from. Raises ConfigError when none were given."""
+        if self._source is None:
+            raise ConfigError(f"{self!r} has no tasks of its own: Env({self.name!r}, tasks='tasks.jsonl')")
+        return self._source
+
+    @cached_property
+    def rows(self) -> list[dict[str, Any]]:
+        """The task rows as they are. Raises InputError."""
+        source = self.source
+        if not isinstance(source, str | Path):
+            return [dict(row) for row in source]  # type: ignore[union-attr]
+        with Tasks.from_path(source) as tasks:
+            return [strip_result_fields(tasks.at(line.offset)) for line in list(tasks.lines())]
+
+    @property
+    def tasks(self) -> pd.DataFrame:
+        """One row per task: ``task_index`` Int64, ``task_id`` and ``prompt`` string, ``tools`` Int64, then its fields."""
+        from gymkit.frames import tasks
+
+        return tasks.frame(self.rows)
+
+    @property
+    def tools(self) -> pd.DataFrame:
+        """One row per tool that the tasks offer: ``name``, ``description``, ``parameters`` (as a signature), all string."""
+        import pandas as pd
+
+        found = {tool["name"]: tool for row in self.rows for tool in row["responses_create_params"].get("tools") or ()}
+        records = [(name, tool.get("description") or "", _signature(tool)) for name, tool in found.items()]
+        return pd.DataFrame(records, columns=["name", "description", "parameters"], dtype="string")
+
+    async def asession(self, task: int = 0) -> Session:
+        """Seed a session of task number ``task`` and return it, to play the task by hand.
+
+        Raises InputError for a task that is not there, and BadStatus when the environment refuses the task.
+        """
+        if not 0 <= task < len(self.rows):
+            raise InputError([f"there is no task {task}: {self!r} has tasks 0 to {len(self.rows) - 1}"])
+        return await bridge.arun(Session(self.route(), self.rows[task])._seed())
+
+    async def arollouts(self, agent: Agent, **options: Any) -> Rollouts:
+        """Collect rollouts of ``agent``: the twin of ``rollouts`` for a running loop, with the same parameters."""
+        from gymkit.sdk.live import watched
+
+        collection = self.collection(agent, **options)
+        with watched(collection):
+            outcome = await bridge.arun(collection.collect())
+        return _read(collection, outcome)
+
+    session = bridge.twin(asession)
+
+    def rollouts(self, agent: Agent, **options: Any) -> Rollouts:
+        """Collect rollouts of ``agent`` in this environment and return them.
+
+        Parameters
+        ----------
+        agent:
+            Whom to drive, for example ``RemoteAgent("http://localhost:9000")``.
+        output:
+            The main file; siblings (failures, materialized inputs, metrics) stand beside it. By default a new file
+            under ``results/``. A run that is not a resume clears the files of an earlier one.
+        repeats, limit:
+            Rollouts of each task, and how many task rows to take.
+        resume:
+            Go on with the run in ``output``: what has a result stays, what failed is tried again (3 attempts in all).
+        concurrency:
+            Rollouts in flight; by default what the agent allows.
+        params:
+            Laid over each task's ``responses_create_params``.
+        require_complete:
+            Raise IncompleteRun at the end when a rollout has no result.
+        progress:
+            False: show nothing while it runs.
+
+        Ctrl-C keeps what is done and returns it; ``resume=True`` goes on from there. Raises InputError for task rows
+        that cannot be run (nothing is started), StoreLocked, ResumeMismatch and ConfigError.
+        """
+        from gymkit.sdk.live import watched
+
+        collection = self.collection(agent, **options)
+        outcome = None
+        with watched(collection):
+            try:
+                outcome = bridge.run(collection.collect())
+            except KeyboardInterrupt:
+                if not collection.begun:
+                    raise
+        return _read(collection, outcome)
+
+    def collection(
+        self,
+        agent: Agent,
+        *,
+        output: str | Path | None = None,
+        repeats: int = 1,
+        limit: int | None = None,
+        resume: bool = False,
+        concurrency: int | None = None,
+        params: Mapping[str, Any] | None = None,
+        require_complete: bool = False,
+        progress: bool = True,
+    ) -> Collection:
+        """The run that ``rollouts`` does, not begun; parameters as there."""
+        resources = self.route()
+        server = agent.server(resources)
+        relay = LegacyAgent(relay_name(agent.name, server.implementation), Route.to_app(agent.name, server))
+        in_flight = concurrency or agent.concurrency
+        return Collection(
+            tasks=self.source,
+            target=Target(agent.name, relay.name, relay.implementation),
+            route=Route.to_app(relay.name, relay),
+            output=Path(output) if output is not None else _default_output(self.name, agent.name),
+            settings={"environment": self.name, "agent": agent.settings()},
+            expansion=Expansion(limit=limit, repeats=repeats, responses_create_params=dict(params or {})),
+            check_task=None if self._server is None else self._server.check_task,
+            concurrency=in_flight,
+            rollout_timeout=patience(agent.run_timeout, in_flight, agent.concurrency),
+            resume=resume,
+            require_complete=require_complete,
+            shown=progress,
+            closing=[server],
+        )
+
+    def serve(self, port: int = 0, *, host: str = LOOPBACK) -> Hosted:
+        """Put the environment's resources server on a socket, for agents or collectors in other processes.
+
+        Port 0 takes a free one; ``.url`` of the result says where and ``.stop()`` ends it. Raises ConfigError for a
+        port that is taken, or for an environment that runs elsewhere already.
+        """
+        if self._server is None:
+            raise ConfigError(f"{self!r} runs elsewhere already, at {self.name}")
+        return serve(self._server, host, port)
+
+    def __repr__(self) -> str:
+        return f"<Env {self.name}>"
+
+
+def _read(collection: Collection, outcome: Any) -> Rollouts:
+    from gymkit.sdk.rollouts import Rollouts
+
+    return Rollouts(collection.output, outcome=outcome)
+
+
+def _default_output(environment: str, agent: str) -> Path:
+    place = environment.partition("://")[2].replace("/", "_").replace(":", "_") or environment
+    return Path("results") / f"{place}-{agent}-{time.strftime('%Y%m%d-%H%M%S')}.jsonl"
+
+
+def _signature(tool: Mapping[str, Any]) -> str:
+    properties = (tool.get("parameters") or {}).get("properties") or {}
+    return ", ".join(f"{name}: {schema.get('type', 'any')}" for name, schema in properties.items())

@@ -1,0 +1,119 @@
+"""The result of a run, on disk and in frames that are read when they are asked for."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from gymkit.collect.outcome import Outcome
+from gymkit.frames import failures, masks, rewards, tasks, tool_calls, trajectories
+from gymkit.frames.lines import Problem
+from gymkit.frames.records import Records
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Rollouts:
+    """The rollouts of one run, ours or NeMo Gym's; ``Env.rollouts`` returns it and ``Rollouts.read`` opens it.
+
+    Frames begin with ``task_index``, ``rollout_index`` and ``attempt`` (Int64), so that they join. They are read from
+    disk on first use and keep their columns and dtypes when empty; conversations stay on disk until asked for.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, outcome: Outcome | None = None) -> None:
+        self.path = Path(path)
+        self.outcome = outcome
+        """How the run ended, where this process did it; None for one that was read or interrupted."""
+        self._records = Records(self.path)
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Self:
+        """Open the run whose main file is ``path`` (``results/rollouts.jsonl``). Raises StoreError."""
+        return cls(path)
+
+    @cached_property
+    def rewards(self) -> pd.DataFrame:
+        """One row per planned rollout: ``status`` (scored, masked, failed, missing), ``reward`` (Float64), and costs.
+
+        ``reward`` has a number where ``status`` is scored and nowhere else, so its mean is the mean of what was
+        measured. Also ``mask_sample``, ``failure_kind``, ``termination_reason``, ``steps``, ``tool_calls``, tokens,
+        ``seconds``, ``started_at``, and a ``reward.<name>`` column per component.
+        """
+        return rewards.frame(self._records)
+
+    @cached_property
+    def masks(self) -> pd.DataFrame:
+        """One row per result: ``mask_sample`` (boolean), why (``failure_kind``, ``failure_reason``), recorded ``reward``."""
+        return masks.frame(self._records)
+
+    @cached_property
+    def trajectories(self) -> pd.DataFrame:
+        """One row per item of every conversation, task first: ``kind``, ``role``, ``name``, ``text``, ``arguments``..."""
+        return trajectories.frame(self._records)
+
+    @cached_property
+    def tool_calls(self) -> pd.DataFrame:
+        """One row per tool call: ``name``, ``arguments``, ``output``, ``executed`` (by us), ``error``, ``seconds``."""
+        return tool_calls.frame(self._records)
+
+    @cached_property
+    def failures(self) -> pd.DataFrame:
+        """One row per failed attempt: ``failure_class``, ``failure_kind``, ``message``, ``terminal``, ``seconds``."""
+        return failures.frame(self._records)
+
+    @cached_property
+    def tasks(self) -> pd.DataFrame:
+        """One row per task of the run: its ``prompt`` and its other fields."""
+        return tasks.frame(self._records.tasks())
+
+    @property
+    def problems(self) -> list[Problem]:
+        """Lines that could not be read as they stand, with file and line; grows as frames are read."""
+        return self._records.problems
+
+    @cached_property
+    def config(self) -> dict[str, Any]:
+        """The configuration that the run's fingerprint stands for; empty for NeMo Gym's runs, which record none."""
+        return self._records.config()
+
+    def record(self, task: int, rollout: int = 0) -> dict[str, Any]:
+        """The whole row of one rollout: its result, or else its last failed attempt. Raises StoreError."""
+        return self._records.record(task, rollout)
+
+    def conversation(self, task: int, rollout: int = 0) -> Any:
+        """One rollout's conversation, readable in the cell and as text. Raises StoreError."""
+        from gymkit.views.transcript import Transcript
+
+        return Transcript(trajectories.frame(self._records, [(task, rollout)]))
+
+    def summary(self) -> Any:
+        """Denominators first, then means with intervals, pass@k and pass^k; ``.frame`` has them as rows."""
+        from gymkit import stats
+
+        return stats.summary(self.rewards)
+
+    def __len__(self) -> int:
+        return len(self.rewards)
+
+    @property
+    def title(self) -> str:
+        """What was run: environment and agent where the run says so, else the file."""
+        environment, agent = self.config.get("environment"), self.config.get("agent_ref", {}).get("name")
+        return f"{environment} × {agent}" if environment and agent else str(self.path)
+
+    def __repr__(self) -> str:
+        found = self.summary()
+        count = {name: int(found[name].value) for name in ("scored", "expected", "failed", "masked", "missing")}
+        missing = f", {count['missing']} missing" if count["missing"] else ""
+        counts = (
+            f"{count['scored']} of {count['expected']}, {count['failed']} failed, {count['masked']} masked{missing}"
+        )
+        return f"<Rollouts {self.title}: {counts}, reward {found['mean']}>"
+
+    def _repr_html_(self) -> str:
+        from gymkit.views.html import escaped
+
+        return f"<strong>{escaped(self.title)}</strong> <small>{escaped(str(self.path))}</small>{self.summary()._repr_html_()}"
