@@ -1,0 +1,114 @@
+"""The bridge in a real ipykernel: cells queued at once, interrupts that keep what is done, threads of a cell."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jupyter_client.blocking.client import BlockingKernelClient
+from jupyter_client.manager import KernelManager
+
+WAIT = 60
+PREPARE = """
+import asyncio
+from gymkit.sdk import bridge
+
+done = []
+
+async def collect(number):
+    for index in range(number):
+        done.append(index)
+        if index == 3:
+            print("working", flush=True)
+        await asyncio.sleep(0.01)
+    return number
+"""
+
+
+class Kernel:
+    def __init__(self, manager: KernelManager) -> None:
+        self.manager = manager
+        self.client: BlockingKernelClient = manager.client()
+        self.client.start_channels()
+        self.client.wait_for_ready(timeout=WAIT)
+
+    def queue(self, code: str) -> str:
+        return str(self.client.execute(code))
+
+    def result(self, request: str, *, interrupt_at: str = "") -> str:
+        """Wait for the end of a cell and return what it printed, with the name of its error if it had one."""
+        printed = ""
+        while True:
+            message: dict[str, Any] = self.client.get_iopub_msg(timeout=WAIT)
+            if message["parent_header"].get("msg_id") != request:
+                continue
+            kind, content = message["msg_type"], message["content"]
+            if kind == "stream":
+                printed += content["text"]
+                if interrupt_at and interrupt_at in content["text"]:
+                    self.manager.interrupt_kernel()
+            elif kind == "error":
+                printed += f"{content['ename']}: {content['evalue']}"
+            elif kind == "status" and content["execution_state"] == "idle":
+                return printed
+
+    def cell(self, code: str, **how: str) -> str:
+        return self.result(self.queue(code), **how)
+
+
+@pytest.fixture(scope="module")
+def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
+    root = Path(__file__).parents[2]
+    manager = KernelManager(kernel_name="python3")
+    manager.start_kernel(cwd=str(root), env={**os.environ, "IPYTHONDIR": str(tmp_path_factory.mktemp("ipython"))})
+    kernel = Kernel(manager)
+    try:
+        assert kernel.cell(PREPARE) == ""
+        yield kernel
+    finally:
+        kernel.client.stop_channels()
+        manager.shutdown_kernel(now=True)
+
+
+@pytest.mark.parametrize("call", ["bridge.run(collect(2))", "await bridge.arun(collect(2))"])
+def test_eight_cells_queued_at_once_all_run_in_order(kernel: Kernel, call: str) -> None:
+    requests = [kernel.queue(f"print({number}, {call})") for number in range(8)]
+    assert [kernel.result(request) for request in requests] == [f"{number} 2\n" for number in range(8)]
+
+
+def test_an_interrupt_of_a_plain_call_keeps_what_is_done_and_the_kernel(kernel: Kernel) -> None:
+    code = """
+done.clear()
+try:
+    bridge.run(collect(100_000))
+except KeyboardInterrupt:
+    print("kept", 3 < len(done) < 10_000)
+"""
+    assert kernel.cell(code, interrupt_at="working") == "working\nkept True\n"
+    assert kernel.cell("print(bridge.run(collect(1)))") == "1\n"
+
+
+def test_an_interrupt_of_an_awaited_call_cancels_the_coroutine(kernel: Kernel) -> None:
+    code = "done.clear(); await bridge.arun(collect(100_000))"
+    assert kernel.cell(code, interrupt_at="working").startswith("working\nCancelledError")
+    assert kernel.cell("print(3 < len(done) < 10_000)") == "True\n"
+    count = "before = len(done); await asyncio.sleep(0.1); print(len(done) - before)"
+    assert kernel.cell(count) == "0\n"
+
+
+def test_threads_of_a_cell_may_call_at_once(kernel: Kernel) -> None:
+    code = """
+from concurrent.futures import ThreadPoolExecutor
+with ThreadPoolExecutor(8) as pool:
+    print(sum(pool.map(lambda _: bridge.run(collect(2)), range(8))))
+"""
+    assert kernel.cell(code) == "16\n"
+
+
+def test_what_a_coroutine_prints_belongs_to_its_cell(kernel: Kernel) -> None:
+    """ipykernel 7 files the output of a thread under the cell that started the thread; ours lives on over cells."""
+    code = "async def speak(): print('here')\nbridge.run(speak())"
+    assert [kernel.cell(code) for _ in range(2)] == ["here\n", "here\n"]
