@@ -75,11 +75,12 @@ def _start(plan: Plan, store: Store, progress: Progress, *, resume: bool) -> Pas
     obstacle = store.obstacle() if resume else None
     if obstacle:
         log.warning("nothing to resume, starting anew: %s", obstacle)
-    if resume and not obstacle:
-        store.drop_metrics()
-        return look_back(store, plan, progress)
-    store.begin(plan.rows())
-    return Past(plan.total)
+    if not resume or obstacle:
+        store.begin(plan.rows())
+        return Past(plan.total)
+    past = look_back(store, plan, progress)
+    store.drop_metrics()
+    return past
 
 
 class _Run:
@@ -139,12 +140,14 @@ class _Run:
                 await self._roll(key, row)
             finally:
                 self._progress.returned(key)
+            if self._closed:  # it outlived its cancellation
+                return
             await asyncio.sleep(0)  # an app in this process may answer without ever waiting: let the others in
 
     async def _roll(self, key: Key, row: dict[str, Any]) -> None:
         started_at, began = time.time(), time.perf_counter()
         result = await self._ask(row)
-        if self._closed:  # it outlived its cancellation: the run has been counted without it
+        if self._closed:  # the run has been counted without it
             return
         seconds = time.perf_counter() - began
         self._keep(key, self._stamped(row, result, started_at, seconds))
