@@ -1,9 +1,12 @@
-"""An app on a socket: uvicorn in a thread of its own, listening before ``serve`` returns."""
+"""Apps on sockets: one in a thread of its own (``serve``), or several in the running loop (``serve_all``)."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import socket
 import threading
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -14,7 +17,7 @@ from gymkit.servers.route import AsgiApp
 
 LOOPBACK = "127.0.0.1"
 STOP_SECONDS = 5.0
-"""Seconds that ``Hosted.stop`` waits for requests under way."""
+"""Seconds that a stop waits for requests under way, at most."""
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -36,7 +39,25 @@ def bind(host: str, port: int) -> socket.socket:
     return listener
 
 
-def configure(app: AsgiApp) -> uvicorn.Server:
+class _Server(uvicorn.Server):
+    """A uvicorn server that leaves signals alone: they belong to whoever started it."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.accepting = asyncio.Event()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Capture none."""
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, and say so."""
+        await super().startup(sockets)
+        self.accepting.set()
+
+
+def configure(app: AsgiApp) -> _Server:
     """A uvicorn server for ``app`` that logs nothing of its own and touches no signal handler of ours."""
     config = uvicorn.Config(
         app,
@@ -47,20 +68,26 @@ def configure(app: AsgiApp) -> uvicorn.Server:
         timeout_keep_alive=30,
         timeout_graceful_shutdown=1,
     )
-    return uvicorn.Server(config)
+    return _Server(config)
+
+
+def url_of(listener: socket.socket) -> str:
+    """Where this machine reaches a listening socket; one on all interfaces is reached over loopback."""
+    host, port = listener.getsockname()[:2]
+    host = {"0.0.0.0": LOOPBACK, "::": "::1"}.get(host, host)
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 class Hosted:
     """A served app; ``url`` is where. Stop it with ``stop`` or use it in a ``with``."""
 
     def __init__(self, app: AsgiApp, listener: socket.socket) -> None:
-        host, port = listener.getsockname()[:2]
-        self.port: int = port
-        self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        self.port: int = listener.getsockname()[1]
+        self.url = url_of(listener)
         self._server = configure(app)
         self._listener = listener
         self._thread = threading.Thread(
-            target=self._server.run, kwargs={"sockets": [listener]}, name=f"gymkit-{port}", daemon=True
+            target=self._server.run, kwargs={"sockets": [listener]}, name=f"gymkit-{self.port}", daemon=True
         )
         self._thread.start()
 
@@ -86,3 +113,29 @@ class Hosted:
 def serve(app: AsgiApp, host: str = LOOPBACK, port: int = 0) -> Hosted:
     """Put ``app`` on a socket, in a thread with a loop of its own. Raises ConfigError for a port that is taken."""
     return Hosted(app, bind(host, port))
+
+
+async def serve_all(apps: Sequence[tuple[AsgiApp, socket.socket]], started: Callable[[], None]) -> None:
+    """Serve each app on its listening socket (``bind``) in the running loop, until this is cancelled.
+
+    ``started`` is called once, when every app accepts requests. Once cancelled, it gives requests under way
+    ``STOP_SECONDS``.
+    """
+    servers = [configure(app) for app, _ in apps]
+    tasks = [
+        asyncio.create_task(server.serve(sockets=[listener]))
+        for server, (_, listener) in zip(servers, apps, strict=True)
+    ]
+    try:
+        for server in servers:
+            await server.accepting.wait()
+        started()
+        ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in ended:
+            task.result()
+    finally:
+        for server in servers:
+            server.should_exit = True
+        _, late = await asyncio.wait(tasks, timeout=STOP_SECONDS)
+        for task in late:
+            task.cancel()
