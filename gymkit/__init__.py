@@ -31,7 +31,10 @@ __all__ = ["Env", "GymkitError", "RemoteAgent", "Rollouts", "__version__", "enab
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'gymkit' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_HOME[name]), name)
+    value = getattr(import_module(_HOME[name]), name)
+    if isinstance(value, type):
+        value.__module__ = __name__  # a repr says gymkit.Env, wherever it lives
+    globals()[name] = value
     return value
 
 

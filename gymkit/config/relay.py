@@ -6,25 +6,10 @@ from collections.abc import Container
 from typing import Any
 
 from gymkit.config.tree import Tree
+from gymkit.wire.names import SUFFIX, relay_name
 
 AGENTS = "responses_api_agents"
 ENVIRONMENTS = "environment_servers"
-_SUFFIX = "_environment_server"
-
-
-def relay_name(agent: str, implementation: str) -> str:
-    """NeMo Gym's name for the relay of ``agent``.
-
-    The implementation's name (or else ``_agent``) is cut from the end of the agent's name and ``_environment_server``
-    appended: ``shop_simple_agent`` of ``simple_agent`` gives ``shop_environment_server``; an agent named just like its
-    implementation keeps the name: ``remote_agent_environment_server``.
-    """
-    stem = agent
-    for ending in (f"_{implementation}", implementation):
-        stem = stem.removesuffix(ending)
-    if stem == agent:
-        stem = agent.removesuffix("_agent")
-    return (stem.rstrip("_") or implementation) + _SUFFIX
 
 
 def generated(tree: Tree) -> Tree:
@@ -68,7 +53,7 @@ def _fronted(tree: Tree) -> set[str]:
 
 def _free(name: str, agent: str, taken: Container[str]) -> str:
     if name in taken:
-        name = agent + _SUFFIX
+        name = agent + SUFFIX
     while name in taken:
-        name += _SUFFIX
+        name += SUFFIX
     return name

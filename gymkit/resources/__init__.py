@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from importlib import import_module
 from typing import Any
 
 from gymkit.errors import ConfigError
+from gymkit.nearest import nearest
 from gymkit.servers.resources import ResourcesServer
 
 SHIPPED = {"counter": "Counter", "synonyms": "Synonyms", "weather": "Weather"}
@@ -24,10 +24,7 @@ def canonical(name: str) -> str:
     """Our name for an environment. Raises ConfigError with the nearest name."""
     name = ALIASES.get(name, name)
     if name not in SHIPPED:
-        known = [*SHIPPED, *ALIASES]
-        near = difflib.get_close_matches(name, known, 1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
-        raise ConfigError(f"there is no environment {name!r}; {hint}")
+        raise ConfigError(f"there is no environment {name!r}; {nearest(name, [*SHIPPED, *ALIASES])}")
     return name
 
 

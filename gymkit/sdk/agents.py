@@ -105,7 +105,7 @@ class RemoteAgent:
         return remote.RemoteAgent(self.name, self.config, resources)
 
     async def acheck(self, env: Env) -> Report:
-        """Try the service against the contract, rule by rule, and report what was sent, what came, and how to fix it."""
+        """Try the service against the contract, rule by rule: what was sent, what came, and how to fix it."""
         from gymkit.sdk.check import acheck
 
         return await acheck(self, env)

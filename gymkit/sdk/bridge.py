@@ -29,8 +29,9 @@ P = ParamSpec("P")
 CLEANUP_SECONDS = 10.0
 """How long an interrupted call waits for its coroutine to clean up, in seconds."""
 
-_TICK_SECONDS = 1.0
-"""A blocked thread wakes this often: on Windows a lock that waits without a bound never sees Ctrl-C."""
+_TICK_SECONDS = 0.25
+"""Whoever waits wakes this often. On Windows a lock that waits without a bound never sees Ctrl-C, and in ipykernel 7
+an interrupt of an awaiting cell takes effect only when the cell's loop has something to do."""
 
 
 class _Background:
@@ -174,15 +175,16 @@ async def arun(coro: Coroutine[Any, Any, T]) -> T:
         return await coro
     call = _Call(background.loop, coro)
     call.start()
+    waiting = asyncio.wrap_future(call.outcome)
     try:
-        return await asyncio.wrap_future(call.outcome)
+        while not (await asyncio.wait([waiting], timeout=_TICK_SECONDS))[0]:
+            pass
     except asyncio.CancelledError:
         call.cancel()
-        last = asyncio.wrap_future(call.outcome)
-        if (await asyncio.wait([last], timeout=CLEANUP_SECONDS))[0]:
-            return await last
-        last.cancel()
-        raise
+        if not (await asyncio.wait([waiting], timeout=CLEANUP_SECONDS))[0]:
+            waiting.cancel()
+            raise
+    return await waiting
 
 
 def twin(coroutine_function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:

@@ -102,8 +102,10 @@ class Collection:
 
     def _plan(self, stack: ExitStack) -> Plan:
         source = self.tasks
-        in_file = isinstance(source, str | os.PathLike)
-        tasks = stack.enter_context(Tasks.from_path(source) if in_file else Tasks.from_rows(source, "tasks"))
+        if isinstance(source, str | os.PathLike):
+            tasks = stack.enter_context(Tasks.from_path(source))
+        else:
+            tasks = stack.enter_context(Tasks.from_rows(source, "tasks"))
         return plan_rollouts(
             tasks, self.target, expansion=self.expansion, settings=self.settings, check_task=self.check_task
         )

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from gymkit.collect.plan import Expansion, Target
 from gymkit.collect.tasks import Tasks
-from gymkit.config.relay import relay_name
 from gymkit.environments.legacy_agent import LegacyAgent
 from gymkit.errors import ConfigError, InputError
 from gymkit.resources import canonical, load
@@ -22,6 +21,7 @@ from gymkit.servers.hosting import LOOPBACK, Hosted, serve
 from gymkit.servers.resources import ResourcesServer
 from gymkit.servers.route import Route, base_url_problem
 from gymkit.shipped import shipped
+from gymkit.wire.names import relay_name
 from gymkit.wire.tasks import strip_result_fields
 
 if TYPE_CHECKING:
@@ -83,14 +83,14 @@ class Env:
 
     @property
     def tasks(self) -> pd.DataFrame:
-        """One row per task: ``task_index`` Int64, ``task_id`` and ``prompt`` string, ``tools`` Int64, then its fields."""
+        """One row per task: ``task_index`` Int64, ``task_id`` and ``prompt`` string, ``tools`` Int64, its fields."""
         from gymkit.frames import tasks
 
         return tasks.frame(self.rows)
 
     @property
     def tools(self) -> pd.DataFrame:
-        """One row per tool that the tasks offer: ``name``, ``description``, ``parameters`` (as a signature), all string."""
+        """One row per tool that the tasks offer: ``name``, ``description``, ``parameters`` (a signature), strings."""
         import pandas as pd
 
         found = {tool["name"]: tool for row in self.rows for tool in row["responses_create_params"].get("tools") or ()}

@@ -46,12 +46,12 @@ class Rollouts:
 
     @cached_property
     def masks(self) -> pd.DataFrame:
-        """One row per result: ``mask_sample`` (boolean), why (``failure_kind``, ``failure_reason``), recorded ``reward``."""
+        """One row per result: ``mask_sample`` (boolean), ``failure_kind``, ``failure_reason``, recorded ``reward``."""
         return masks.frame(self._records)
 
     @cached_property
     def trajectories(self) -> pd.DataFrame:
-        """One row per item of every conversation, task first: ``kind``, ``role``, ``name``, ``text``, ``arguments``..."""
+        """One row per item of every conversation, task first: ``kind``, ``role``, ``name``, ``text``, ``arguments``…"""
         return trajectories.frame(self._records)
 
     @cached_property
@@ -114,6 +114,6 @@ class Rollouts:
         return f"<Rollouts {self.title}: {counts}, reward {found['mean']}>"
 
     def _repr_html_(self) -> str:
-        from gymkit.views.html import escaped
+        from gymkit.views.html import escape
 
-        return f"<strong>{escaped(self.title)}</strong> <small>{escaped(str(self.path))}</small>{self.summary()._repr_html_()}"
+        return f"<p><b>{escape(self.title)}</b> <code>{escape(self.path)}</code></p>{self.summary()._repr_html_()}"

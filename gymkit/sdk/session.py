@@ -7,7 +7,7 @@ from typing import Any
 
 from gymkit.errors import InputError
 from gymkit.sdk import bridge
-from gymkit.servers.route import CookieJar, Route
+from gymkit.servers.route import CookieJar, Reply, Route
 from gymkit.servers.tool import is_tool_name, unknown_tool
 from gymkit.wire import codec
 
@@ -29,8 +29,7 @@ class Session:
         self._cookies = CookieJar()
 
     async def _seed(self) -> Session:
-        reply = await self._route.post("/seed_session", self.task, cookies=self._cookies, timeout=TIMEOUT)
-        self._cookies.take(reply.expect_ok())
+        (await self._post("/seed_session", self.task)).expect_ok()
         return self
 
     async def acall(self, tool: str, /, **arguments: Any) -> Any:
@@ -41,8 +40,7 @@ class Session:
         """
         if not is_tool_name(tool):
             raise InputError([unknown_tool(tool)])
-        reply = await self._route.post(f"/{tool}", arguments, cookies=self._cookies, timeout=TIMEOUT)
-        self._cookies.take(reply)
+        reply = await bridge.arun(self._post(f"/{tool}", arguments))
         call_id = f"call_{len(self.items) // 2}"
         call = {"type": "function_call", "call_id": call_id, "name": tool, "arguments": codec.dumps(arguments).decode()}
         self.items += [call, {"type": "function_call_output", "call_id": call_id, "output": reply.text}]
@@ -69,10 +67,18 @@ class Session:
             "tool_choice": "auto",
             "tools": [],
         }
-        body = {**self.task, "response": response}
-        reply = await self._route.post("/verify", body, cookies=self._cookies, timeout=TIMEOUT)
+        reply = await bridge.arun(self._post("/verify", {**self.task, "response": response}))
         verdict = reply.expect_ok().json_object()
         return {key: value for key, value in verdict.items() if key not in ("responses_create_params", "response")}
+
+    async def _post(self, path: str, payload: Any) -> Reply:
+        """One call. Nobody says when a session played by hand is over, so no connection stays open in between."""
+        try:
+            reply = await self._route.post(path, payload, cookies=self._cookies, timeout=TIMEOUT)
+        finally:
+            await self._route.aclose()
+        self._cookies.take(reply)
+        return reply
 
     call = bridge.twin(acall)
     verify = bridge.twin(averify)

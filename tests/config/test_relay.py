@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gymkit.config import load
-from gymkit.config.relay import relay_name
+from gymkit.wire.names import relay_name
 from gymkit.errors import ConfigError
 from tests.config.conftest import KNOWN, Write
 
