@@ -28,11 +28,14 @@ def request_of(row: Mapping[str, Any]) -> bytes:
     if is_materialized(row):
         task = {"task_id": row["task_id"], "task_input": row["task_input"]}
         return codec.dumps({"episode_id": _episode_id(row), "task": task})
-    return codec.dumps({key: value for key, value in row.items() if key != "gymkit"})
+    return codec.dumps(_task_fields(row))
 
 
 def row_of(row: Mapping[str, Any], reply: Reply) -> dict[str, Any]:
-    """The row in ``reply``. Raises ServerError for a reply that holds none."""
+    """The row in ``reply``; a failure comes with the task's fields, so that it can be a task again.
+
+    Raises ServerError for a reply that holds no row.
+    """
     body = reply.expect_ok().json_object()
     if "episode_id" in body and ("result" in body or "failure" in body):
         body = _episode_row(row, body, reply)
@@ -41,12 +44,12 @@ def row_of(row: Mapping[str, Any], reply: Reply) -> dict[str, Any]:
         raise InvalidReply(
             f"{reply.url} answered with a reward that is no number: {reward!r:.60}", server=reply.server, url=reply.url
         )
-    return body
+    return {**_task_fields(row), **body} if "_ng_failure_class" in body else body
 
 
 def failure_of(row: Mapping[str, Any], error: BaseException, reply: Reply | None) -> dict[str, Any]:
-    """The failure row for a call that ended in ``error``, with the task's fields, so that it can be a task again."""
-    failure = {key: value for key, value in row.items() if key != "gymkit"}
+    """The failure row for a call that ended in ``error``, again with the task's fields."""
+    failure = _task_fields(row)
     status = reply.status if reply is not None else None
     failure["_ng_failure_class"] = "agent_request_failed" if status is None or status in BUSY else "agent_run_error"
     failure["_ng_failure_type"] = type(error).__name__
@@ -62,6 +65,10 @@ def failure_of(row: Mapping[str, Any], error: BaseException, reply: Reply | None
 def is_number(value: object) -> TypeGuard[float]:
     """Whether ``value`` is a JSON number (true and false are none)."""
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _task_fields(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in row.items() if key != "gymkit"}
 
 
 def _kind(error: BaseException, reply: Reply | None) -> str:
