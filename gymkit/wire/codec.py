@@ -17,12 +17,22 @@ def dumps(value: Any) -> bytes:
     """Encode ``value`` as compact UTF-8 JSON without a line end.
 
     NaN and infinities become ``null``, so whoever holds a measured number checks it first. Raises TypeError for a type
-    that JSON has no place for.
+    that JSON has no place for, ValueError for what is nested too deeply to be read again.
     """
     try:
         return orjson.dumps(value)
     except TypeError:
-        return json.dumps(value, separators=(",", ":")).encode()
+        return _dumps_slowly(value)
+
+
+def _dumps_slowly(value: Any) -> bytes:
+    try:
+        text = json.dumps(value, separators=(",", ":"))
+        if "NaN" in text or "Infinity" in text:
+            text = json.dumps(json.loads(text, parse_constant=lambda _: None), separators=(",", ":"))
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    return text.encode()
 
 
 def loads(data: bytes) -> Any:
@@ -39,7 +49,7 @@ def _loads_slowly(data: bytes) -> Any:
     except UnicodeDecodeError as error:
         raise ValueError(f"not UTF-8: byte {error.start}") from error
     try:
-        return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+        return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite, parse_int=_whole)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
 
@@ -53,3 +63,8 @@ def _finite(text: str) -> float:
     if not math.isfinite(value):
         raise ValueError(f"{text} is too large for a number")
     return value
+
+
+def _whole(text: str) -> int | float:
+    value = int(text) if len(text) <= 20 else None
+    return value if value is not None and -(2**63) <= value < 2**64 else _finite(text)

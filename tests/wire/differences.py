@@ -1,7 +1,7 @@
 """Where gymkit and the openai package disagree on what is valid, each with its reason.
 
-A line reads ``<case> <path> <what was done>``; ``test_oracle`` makes the cases. A difference that no case shows any more
-fails the tests, and so does one that nothing here explains.
+A line reads ``<case> <path> <what was done>``; ``test_oracle`` makes the cases. A difference that no case shows any
+more fails the tests, and so does one that nothing here explains.
 """
 
 from __future__ import annotations
