@@ -115,6 +115,8 @@ def _got(value: object) -> str:
         return {True: "true", False: "false", None: "null"}[value]
     if isinstance(value, str) and len(value) > 30:
         return f"a text of {len(value)} characters"
+    if isinstance(value, int) and value.bit_length() > 64:
+        return "a number of more than 64 bits"  # the repr of a much longer one is an error
     return _short(repr(value))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 
-def call(call_id: str = "c1", name: str = "add", arguments: str = "{}", **more: Any) -> dict[str, Any]:
+def call(call_id: str = "c1", name: Any = "add", arguments: Any = "{}", **more: Any) -> dict[str, Any]:
     return {"type": "function_call", "call_id": call_id, "name": name, "arguments": arguments, **more}
 
 

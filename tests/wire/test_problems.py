@@ -46,6 +46,7 @@ def told(schema: Any, data: object) -> list[str]:
         (dict[str, str], {"a b": 1}, ["a b: must be text, not 1"]),
         (str | int, [], ["the whole: must be text or a whole number, not a list"]),
         (str | list[int], ["x"], ["[0]: must be a whole number, not 'x'"]),
+        (str, 10**5_000, ["the whole: must be text, not a number of more than 64 bits"]),
         (Literal["a", "b"], "c" * 31, ["the whole: must be 'a' or 'b', not a text of 31 characters"]),
         (Closed, [], ["the whole: must be an object, not a list"]),
         (Closed, {}, ["size: is missing"]),

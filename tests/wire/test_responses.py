@@ -93,7 +93,7 @@ def test_usage_may_leave_a_detail_unknown_but_not_the_details() -> None:
     ]
 
 
-RESPONSE_MISTAKES = [
+RESPONSE_MISTAKES: list[tuple[object, list[str]]] = [
     (None, ["the whole: must be an object, not null"]),
     ([], ["the whole: must be an object, not a list"]),
     (response(object="chat.completion"), ["object: must be 'response', not 'chat.completion'"]),
@@ -165,7 +165,7 @@ def test_requests_that_may_be_sent(data: object) -> None:
 
 
 def test_long_lists_of_problems_are_cut_and_counted() -> None:
-    told = response_problems(response(*[call(name=5) for _ in range(100)]))  # type: ignore[arg-type]
+    told = response_problems(response(*[call(name=5) for _ in range(100)]))
     assert told[:2] == ["output[0].name: must be text, not 5", "output[1].name: must be text, not 5"]
     assert told[5:] == ["and 95 more"]
 
