@@ -21,6 +21,7 @@ _EXPECTED = {
     "float_type": "a number",
     "int_from_float": "a whole number",
     "int_parsing": "a whole number",
+    "int_parsing_size": "a whole number",
     "int_type": "a whole number",
     "list_type": "a list",
     "model_attributes_type": "an object",
