@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -131,7 +130,7 @@ class Store:
     def write_metrics(self, groups: list[dict[str, Any]]) -> None:
         """Write the aggregate metrics, one object for each environment server."""
         with _Replacement(self.paths.metrics) as replacement:
-            replacement.write(json.dumps(groups, indent=2).encode())
+            replacement.write(codec.dumps_indented(groups))
             replacement.commit()
 
     def drop_metrics(self) -> None:

@@ -9,12 +9,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from starlette.requests import Request
-from starlette.responses import Response
-
 from gymkit.errors import CallTimeout
 from gymkit.servers.app import Handler, ServerApp
-from gymkit.servers.route import Headers, Route
+from gymkit.servers.http import Answer, Headers, Request
+from gymkit.servers.route import Route
 
 RELAY_TIMEOUT = 21_600.0
 """Seconds after which a relayed call is given up; the agent's own bounds are meant to end it long before."""
@@ -41,18 +39,15 @@ class LegacyAgent(ServerApp):
         """The agent's two routes."""
         return {"POST /run": self._relay, "POST /aggregate_metrics": self._relay}
 
-    async def _relay(self, request: Request) -> Response:
-        body = await request.body()
-        path = request.scope["path"]
+    async def _relay(self, request: Request) -> Answer:
+        path = request.path
         try:
             async with asyncio.timeout(RELAY_TIMEOUT):
-                reply = await self.agent.send("POST", path, _end_to_end(request.headers.raw), body)
+                reply = await self.agent.send("POST", path, _end_to_end(request.headers), request.body)
         except TimeoutError as error:
             message = f"{self.agent.name} did not answer {path} within {RELAY_TIMEOUT:g} s"
             raise CallTimeout(message, server=self.agent.name, url=self.agent.url + path) from error
-        response = Response(reply.body, reply.status)
-        response.raw_headers[:] = [*_end_to_end(reply.headers), (b"content-length", b"%d" % len(reply.body))]
-        return response
+        return Answer(reply.body, reply.status, _end_to_end(reply.headers))
 
     async def aclose(self) -> None:
         """Let go of the connections to the agent."""

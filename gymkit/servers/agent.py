@@ -6,9 +6,8 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
-from starlette.requests import Request
-
-from gymkit.servers.app import Handler, ServerApp, json_body, json_object
+from gymkit.servers.app import Handler, ServerApp
+from gymkit.servers.http import Request
 from gymkit.servers.route import Route
 
 AGGREGATE_TIMEOUT = 600.0
@@ -33,10 +32,10 @@ class AgentServer(ServerApp):
         return {"POST /run": self._run, "POST /aggregate_metrics": self._aggregate_metrics}
 
     async def _run(self, request: Request) -> dict[str, Any]:
-        return await self.run(await json_object(request))
+        return await self.run(request.json_object())
 
     async def _aggregate_metrics(self, request: Request) -> Any:
-        body = await json_body(request)
+        body = request.json()
         reply = await self.resources.post("/aggregate_metrics", body, timeout=AGGREGATE_TIMEOUT)
         return reply.expect_ok().json()
 

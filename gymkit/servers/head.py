@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import httpx
-from starlette.requests import Request
 
 from gymkit.config import Config
 from gymkit.errors import BadStatus, InvalidReply, Unreachable
-from gymkit.servers.app import Handler, Json, ServerApp
+from gymkit.servers.app import Handler, ServerApp
+from gymkit.servers.http import Answer, Request, json_answer
 from gymkit.wire import codec
 
 FETCH_SECONDS = 10.0
@@ -43,8 +43,8 @@ class Head(ServerApp):
             "GET /server_instances": self._servers,
         }
 
-    async def _readiness(self, _: Request) -> Json:
-        return Json({"status": "ok"}) if self.ready else Json({"status": "starting"}, 503)
+    async def _readiness(self, _: Request) -> Answer:
+        return json_answer({"status": "ok"}) if self.ready else json_answer({"status": "starting"}, 503)
 
     async def _config(self, _: Request) -> str:
         return self._yaml

@@ -13,7 +13,7 @@ from typing import Self
 import uvicorn
 
 from gymkit.errors import ConfigError
-from gymkit.servers.route import AsgiApp
+from gymkit.servers.http import AsgiApp
 
 LOOPBACK = "127.0.0.1"
 STOP_SECONDS = 5.0

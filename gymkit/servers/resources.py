@@ -29,9 +29,9 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from starlette.requests import Request
 
-from gymkit.servers.app import Handler, Json, Refused, ServerApp, json_body, json_object
+from gymkit.servers.app import Handler, ServerApp
+from gymkit.servers.http import Answer, Refused, Request, json_answer
 from gymkit.servers.session import Session, Sessions, SessionsFull
 from gymkit.servers.tool import is_tool_name, problems, tools_of, unknown_tool
 from gymkit.wire.responses import check_response
@@ -133,13 +133,12 @@ class ResourcesServer(ServerApp, Generic[State]):
         """A tool, by the name in the path."""
         if request.method != "POST":
             return await super().other(request)
-        return await self._tool(request.scope["path"].removeprefix("/"), request)
+        return await self._tool(request.path.removeprefix("/"), request)
 
-    async def _seed_session(self, request: Request) -> Json:
-        body = await json_object(request)
-        try:
-            typed = _TypedSeed.model_validate(body)
-        except ValidationError:
+    async def _seed_session(self, request: Request) -> Answer:
+        body = request.json_object()
+        typed = _typed(body)
+        if typed is None:
             session = self._session(request)
             await self._start(session, body)
             return self._reply(session, {})
@@ -169,12 +168,12 @@ class ResourcesServer(ServerApp, Generic[State]):
         session.state = await state if isinstance(state, Awaitable) else state
         session.seeded = True
 
-    async def _tool(self, name: str, request: Request) -> Json:
+    async def _tool(self, name: str, request: Request) -> Answer:
         session = self._session(request)
         if not is_tool_name(name) or name not in self.tools:
             return self._reply(session, {"detail": unknown_tool(name, list(self.tools)), "kind": "unknown_tool"}, 404)
         self._require_seed(session, request)
-        arguments = await json_body(request)
+        arguments = request.json()
         if not isinstance(arguments, dict):
             return self._reply(session, {"detail": "arguments must be a JSON object", "kind": "invalid"}, 422)
         try:
@@ -183,8 +182,8 @@ class ResourcesServer(ServerApp, Generic[State]):
             return self._reply(session, {"detail": problems(error), "kind": "invalid_arguments"}, 422)
         return self._reply(session, result)
 
-    async def _verify(self, request: Request) -> Json:
-        body = await json_object(request)
+    async def _verify(self, request: Request) -> Answer:
+        body = request.json_object()
         session = self._session(request)
         self._require_seed(session, request)
         response = body.get("response")
@@ -202,8 +201,8 @@ class ResourcesServer(ServerApp, Generic[State]):
         echo = {"responses_create_params": body["responses_create_params"], "response": response}
         return self._reply(session, {**echo, **fields})
 
-    async def _close_session(self, request: Request) -> Json:
-        body = await json_object(request)
+    async def _close_session(self, request: Request) -> Answer:
+        body = request.json_object()
         handle = body.get("resources_session_id")
         if not isinstance(handle, str) or not handle:
             raise Refused(422, "resources_session_id: a non-empty string is needed", kind="invalid")
@@ -211,10 +210,10 @@ class ResourcesServer(ServerApp, Generic[State]):
         if session is not None:
             self.sessions.drop(session)
         self._bury(handle)
-        return Json({"resources_session_id": handle})
+        return json_answer({"resources_session_id": handle})
 
     async def _aggregate_metrics(self, request: Request) -> dict[str, Any]:
-        body = await json_object(request)
+        body = request.json_object()
         rows = body.get("verify_responses")
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             raise Refused(422, "verify_responses: a list of objects is needed", kind="invalid")
@@ -226,7 +225,7 @@ class ResourcesServer(ServerApp, Generic[State]):
         return "stateless" if self.stateless else "unsupported"
 
     def _session(self, request: Request) -> Session[State]:
-        return self.sessions.find(request.cookies.get(self.sessions.name)) or self._open()
+        return self.sessions.find(request.cookie(self.sessions.name)) or self._open()
 
     def _open(self) -> Session[State]:
         try:
@@ -237,13 +236,13 @@ class ResourcesServer(ServerApp, Generic[State]):
     def _require_seed(self, session: Session[State], request: Request) -> None:
         if session.seeded or self.stateless:
             return
-        cookie = request.cookies.get(self.sessions.name)
+        cookie = request.cookie(self.sessions.name)
         if cookie and cookie != session.cookie and self.sessions.was_ours(cookie):
             raise Refused(409, "the session has expired and its state is gone", kind="session_expired")
         raise Refused(409, "no seeded session: POST /seed_session first and send its cookie back", kind="session_lost")
 
-    def _reply(self, session: Session[State], content: Any, status: int = 200) -> Json:
-        return Json(content, status, headers={"set-cookie": self.sessions.set_cookie(session)})
+    def _reply(self, session: Session[State], content: Any, status: int = 200) -> Answer:
+        return json_answer(content, status, {b"set-cookie": self.sessions.set_cookie(session)})
 
     def _bury(self, handle: str) -> None:
         now = time.monotonic()
@@ -251,6 +250,16 @@ class ResourcesServer(ServerApp, Generic[State]):
         self._closed.move_to_end(handle)
         while len(self._closed) > _TOMBSTONES or next(iter(self._closed.values())) <= now:
             self._closed.popitem(last=False)
+
+
+def _typed(body: dict[str, Any]) -> _TypedSeed | None:
+    """The typed form, or None for a row; a body that is almost typed counts as a row, as at NeMo Gym."""
+    if "resources_session_id" not in body:
+        return None
+    try:
+        return _TypedSeed.model_validate(body)
+    except ValidationError:
+        return None
 
 
 def _flat(task_data: Mapping[str, Any]) -> dict[str, Any]:

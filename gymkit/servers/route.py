@@ -9,21 +9,17 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 from urllib.parse import urlsplit
 
 import aiohttp
 from yarl import URL
 
 from gymkit.errors import BadStatus, CallTimeout, InvalidReply, NotJson, Redirected, Unreachable
+from gymkit.servers.http import AsgiApp, Headers
 from gymkit.wire import codec
-
-Scope = MutableMapping[str, Any]
-AsgiApp = Callable[[Scope, Callable[[], Awaitable[Any]], Callable[[Any], Awaitable[None]]], Awaitable[None]]
-Headers = list[tuple[bytes, bytes]]
 
 RETRY_PAUSE = 0.5
 """Seconds between two connection attempts."""
@@ -35,8 +31,7 @@ _EXCERPT = 300
 _JSON: tuple[bytes, bytes] = (b"content-type", b"application/json")
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """What a server answered."""
 
     server: str
@@ -274,7 +269,7 @@ class _Exchange:
 
     def __init__(self, body: bytes) -> None:
         self._body: bytes | None = body
-        self.status = HTTPStatus.INTERNAL_SERVER_ERROR.value
+        self.status = 500
         self.headers: Headers = []
         self.parts: list[bytes] = []
         self.complete = False

@@ -114,9 +114,9 @@ class Sessions(Generic[State]):
         self._live.pop(session.cookie, None)
         self._finished.pop(session.cookie, None)
 
-    def set_cookie(self, session: Session[State]) -> str:
+    def set_cookie(self, session: Session[State]) -> bytes:
         """The ``Set-Cookie`` line for a reply."""
-        return f"{self.name}={session.cookie}; path=/; Max-Age={MAX_AGE}; httponly; samesite=lax"
+        return f"{self.name}={session.cookie}; path=/; Max-Age={MAX_AGE}; httponly; samesite=lax".encode("latin-1")
 
     def _drop_expired(self) -> None:
         now = self._clock()

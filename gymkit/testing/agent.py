@@ -22,10 +22,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
-
+from gymkit.servers.http import Answer, Receive, Scope, Send, json_answer, read_request
 from gymkit.wire import codec
 
 Brain = Callable[[dict[str, Any]], Any]
@@ -71,23 +68,27 @@ class ScriptedAgent:
         """ASGI."""
         if scope["type"] != "http":
             return
-        request = Request(scope, receive)
-        params = codec.loads(await request.body())
-        received = Received(scope["path"], params, dict(request.cookies), dict(request.headers))
+        request = await read_request(scope, receive, scope["path"])
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in request.headers}
+        pairs = (pair.partition("=") for pair in headers.get("cookie", "").split("; ") if pair)
+        received = Received(request.path, request.json(), {name: value for name, _, value in pairs}, headers)
         self.received.append(received)
-        reply = self._brain(params)
-        reply = await reply if inspect.isawaitable(reply) else reply
-        if isinstance(reply, Fault):
-            await asyncio.sleep(reply.seconds)
-            response = Response(reply.body, reply.status, dict(reply.headers))
-        else:
-            body = (
-                reply if isinstance(reply, bytes) else codec.dumps(reply if isinstance(reply, dict) else respond(reply))
-            )
-            response = Response(body, media_type="application/json")
+        reply = self._brain(received.params)
+        answer = await _answered(await reply if inspect.isawaitable(reply) else reply)
         if self._set_cookie and (line := self._set_cookie(received)):
-            response.headers["set-cookie"] = line
-        await response(scope, receive, send)
+            answer.headers.append((b"set-cookie", line.encode()))
+        await answer(send)
+
+
+async def _answered(reply: Any) -> Answer:
+    if isinstance(reply, Fault):
+        await asyncio.sleep(reply.seconds)
+        return Answer(
+            reply.body, reply.status, [(key.encode(), value.encode()) for key, value in reply.headers.items()]
+        )
+    if isinstance(reply, bytes):
+        return Answer(reply, headers=[(b"content-type", b"application/json")])
+    return json_answer(reply if isinstance(reply, dict) else respond(reply))
 
 
 def respond(output: list[dict[str, Any]], *, usage: bool = True, **fields: Any) -> dict[str, Any]:

@@ -12,7 +12,8 @@ from gymkit.collect.outcome import Outcome
 from gymkit.collect.plan import Expansion, Plan, Target, plan_rollouts
 from gymkit.collect.store import Store
 from gymkit.collect.tasks import Tasks
-from gymkit.servers.route import AsgiApp, Route
+from gymkit.servers.http import AsgiApp
+from gymkit.servers.route import Route
 from gymkit.wire import codec
 
 TARGET = Target("remote_agent", "remote_agent_environment_server", "legacy_agent")
