@@ -7,6 +7,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from gymkit.collect.metrics import write_metrics
@@ -28,6 +29,7 @@ ROLLOUT_TIMEOUT_SECS: Final = 21_600.0
 GRACE_SECS: Final = 5.0
 """Seconds that rollouts in flight get to end when a run is stopped."""
 
+_EXAMPLE: Final = 300  # characters
 _COPIED: Final = ("agent_ref", "task_source", "skills_ref", "_ng_attempt_index", "_ng_rollout_id")
 
 
@@ -55,10 +57,10 @@ async def collect(
         raise ConfigError(f"concurrency must be at least 1, not {concurrency}")
     progress = progress or Progress()
     past = _start(plan, store, progress, resume=resume)
-    run = _Run(plan, store, route, progress, past, rollout_timeout)
+    run = _Run(plan, store, route, progress, past, rollout_timeout, stop or asyncio.Event())
     progress.begin(past.total)
     try:
-        stopped = await run.dispatch(concurrency, stop)
+        stopped = await run.dispatch(concurrency)
         if aggregate and not stopped:
             await write_metrics(store, plan.target, route)
     finally:
@@ -83,48 +85,49 @@ def _start(plan: Plan, store: Store, progress: Progress, *, resume: bool) -> Pas
     return past
 
 
+@dataclass(slots=True)
 class _Run:
     """One run at work."""
 
-    def __init__(
-        self, plan: Plan, store: Store, route: Route, progress: Progress, past: Past, rollout_timeout: float
-    ) -> None:
-        self._plan = plan
-        self._store = store
-        self._route = route
-        self._progress = progress
-        self._past = past
-        self._timeout = rollout_timeout
-        self._cap = attempt_cap()
-        self._causes: Counter[str] = Counter()
-        self._examples: dict[str, str] = {}
-        self._closed = False
-        gated = sum(not past.may_run(key, self._cap) for key in past.attempts)
-        progress.failed += gated
-        self._to_retry = len(past.attempts) - gated
+    plan: Plan
+    store: Store
+    route: Route
+    progress: Progress
+    past: Past
+    timeout: float
+    stop: asyncio.Event
+    cap: int = field(default_factory=attempt_cap)
+    closed: bool = False
+    to_retry: int = 0
+    causes: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, str] = field(default_factory=dict)
 
-    async def dispatch(self, concurrency: int, stop: asyncio.Event | None) -> bool:
-        """Keep ``concurrency`` rollouts in flight until all are done or ``stop`` is set; says whether it was."""
+    def __post_init__(self) -> None:
+        gated = sum(not self.past.may_run(key, self.cap) for key in self.past.attempts)
+        self.progress.failed += gated
+        self.to_retry = len(self.past.attempts) - gated
+
+    async def dispatch(self, concurrency: int) -> bool:
+        """Keep ``concurrency`` rollouts in flight until all are done or a stop; says whether that left some undone."""
         pending = self._pending()
-        workers = [asyncio.create_task(self._work(pending)) for _ in range(max(1, min(concurrency, self._past.total)))]
+        workers = [asyncio.create_task(self._work(pending)) for _ in range(max(1, min(concurrency, self.past.total)))]
         everyone = asyncio.create_task(_finish(workers))
-        stopping = asyncio.create_task(_wait(stop))
+        stopping = asyncio.create_task(self.stop.wait())
         try:
             await asyncio.wait({everyone, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            stopped = not everyone.done()
-            if not stopped:
+            if everyone.done():
                 await everyone
-            return stopped
+            return self.stop.is_set() and self.progress.done < self.past.total
         finally:
-            self._closed = True
+            self.closed = True
             stopping.cancel()
             everyone.cancel()
             await _cut(workers)
 
     def _pending(self) -> Iterator[tuple[Key, dict[str, Any]]]:
         """The rollouts to run, read from the plan on disk as they are needed."""
-        past, cap = self._past, self._cap
-        for line in self._store.planned():
+        past, cap = self.past, self.cap
+        for line in self.store.planned():
             row = line.row
             key = key_of(row)
             if key is None or not past.may_run(key, cap):
@@ -135,19 +138,19 @@ class _Run:
 
     async def _work(self, pending: Iterator[tuple[Key, dict[str, Any]]]) -> None:
         for key, row in pending:
-            self._progress.sent(key)
+            if self.closed or self.stop.is_set():
+                return
+            self.progress.sent(key)
             try:
                 await self._roll(key, row)
             finally:
-                self._progress.returned(key)
-            if self._closed:  # it outlived its cancellation
-                return
+                self.progress.returned(key)
             await asyncio.sleep(0)  # an app in this process may answer without ever waiting: let the others in
 
     async def _roll(self, key: Key, row: dict[str, Any]) -> None:
         started_at, began = time.time(), time.perf_counter()
         result = await self._ask(row)
-        if self._closed:  # the run has been counted without it
+        if self.closed:  # the run has been counted without it
             return
         seconds = time.perf_counter() - began
         self._keep(key, self._stamped(row, result, started_at, seconds))
@@ -156,7 +159,7 @@ class _Run:
         """What ``/run`` says of a rollout, or a failure row: nothing that goes wrong there ends the run."""
         reply: Reply | None = None
         try:
-            reply = await self._route.post("/run", request_of(row), timeout=self._timeout, knob="rollout_timeout")
+            reply = await self.route.post("/run", request_of(row), timeout=self.timeout, knob="rollout_timeout")
             return row_of(row, reply)
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
@@ -169,7 +172,7 @@ class _Run:
     def _stamped(
         self, row: Mapping[str, Any], result: dict[str, Any], started_at: float, seconds: float
     ) -> dict[str, Any]:
-        target: Target = self._plan.target
+        target: Target = self.plan.target
         result["_ng_task_index"] = row["_ng_task_index"]
         result["_ng_rollout_index"] = row["_ng_rollout_index"]
         for name in _COPIED:
@@ -179,50 +182,50 @@ class _Run:
         result["_ng_result_type"] = target.result_type
         told = result.get("gymkit")
         facts = told if isinstance(told, dict) else {}
-        result["gymkit"] = {**facts, "run": self._plan.run, "started_at": started_at, "seconds": seconds}
+        result["gymkit"] = {**facts, "run": self.plan.run, "started_at": started_at, "seconds": seconds}
         return result
 
     def _keep(self, key: Key, row: dict[str, Any]) -> None:
         """Write a row where it belongs and count it."""
-        tried = key in self._past.attempts
-        self._to_retry -= tried
+        tried = key in self.past.attempts
+        self.to_retry -= tried
         match sink(row):
             case "main":
-                self._store.append_result(row)
-                count_result(self._progress, row)
+                self.store.append_result(row)
+                count_result(self.progress, row)
             case "failures":
-                self._store.append_failure(row)
-                self._progress.failed += 1
+                self.store.append_failure(row)
+                self.progress.failed += 1
                 self._blame(row)
             case "none" if tried:
-                self._progress.failed += 1
+                self.progress.failed += 1
             case "none":
-                self._progress.unscored += 1
+                self.progress.unscored += 1
 
     def _blame(self, row: Mapping[str, Any]) -> None:
         """Count a failure by its cause; the first of a cause is logged as it happens."""
         cause = str(row.get("failure_kind") or row["_ng_failure_class"])
-        self._causes[cause] += 1
-        if cause not in self._examples:
-            message = row.get("_ng_failure_message") or row.get("error") or row["_ng_failure_class"]
-            self._examples[cause] = str(message)
+        self.causes[cause] += 1
+        if cause not in self.examples:
+            told = row.get("_ng_failure_message") or row.get("error") or row["_ng_failure_class"]
+            message = self.examples[cause] = " ".join(str(told).split())[:_EXAMPLE]
             place = f"task {row['_ng_task_index']}, rollout {row['_ng_rollout_index']}"
             log.warning("%s failed (%s): %s", place, cause, message)
 
     def report(self) -> None:
         """Log one line for each cause that struck more than once."""
-        for cause, count in self._causes.most_common():
+        for cause, count in self.causes.most_common():
             if count > 1:
-                log.warning("%d rollouts failed (%s), see %s", count, cause, self._store.paths.failures)
+                log.warning("%d rollouts failed (%s), see %s", count, cause, self.store.paths.failures)
 
     def outcome(self, stopped: bool) -> Outcome:
         """The run in numbers."""
-        progress, total = self._progress, self._past.total
+        progress, total = self.progress, self.past.total
         within = progress.reward_min >= 0 and progress.reward_max <= 1
-        failed = progress.failed + self._to_retry
+        failed = progress.failed + self.to_retry
         return Outcome(
-            output=self._store.paths.rollouts,
-            run=self._plan.run,
+            output=self.store.paths.rollouts,
+            run=self.plan.run,
             expected=total,
             scored=progress.scored,
             masked=progress.masked,
@@ -230,15 +233,10 @@ class _Run:
             missing=total - progress.scored - progress.masked - failed,
             mean=progress.mean_reward,
             bounds=bounds_of_mean(progress.reward_sum, progress.scored, total) if within else None,
-            causes=tuple(Cause(kind, count, self._examples[kind]) for kind, count in self._causes.most_common()),
+            causes=tuple(Cause(kind, count, self.examples[kind]) for kind, count in self.causes.most_common()),
             seconds=progress.seconds,
             stopped=stopped,
         )
-
-
-async def _wait(stop: asyncio.Event | None) -> None:
-    """Return when ``stop`` is set; without one, never."""
-    await (stop or asyncio.Event()).wait()
 
 
 async def _finish(workers: list[asyncio.Task[None]]) -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import time
 import tracemalloc
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -196,7 +196,7 @@ def test_progress_follows_the_run(tmp_path: Path) -> None:
     assert (progress.done, progress.mean_reward, progress.in_flight, progress.running) == (3, 0.5, {}, False)
 
 
-def cut(output: Path, act: Callable[[asyncio.Event, asyncio.Task[Outcome]], None], handle: Any = None) -> Outcome:
+def cut(output: Path, act: Callable[[asyncio.Event, asyncio.Task[Outcome]], None]) -> Outcome:
     """Two of six rollouts score, the others hang; then ``act``."""
     stop = asyncio.Event()
 
@@ -208,7 +208,7 @@ def cut(output: Path, act: Callable[[asyncio.Event, asyncio.Task[Outcome]], None
             return scored(row)
 
         with Store(output) as store:
-            route = Route.to_app("environment", Server(handle(act, stop) if handle else hang_after_two))
+            route = Route.to_app("environment", Server(hang_after_two))
             running = asyncio.create_task(collect(plan_of(tasks(6)), store, route, concurrency=3, stop=stop))
             return await running
 
@@ -238,25 +238,22 @@ def test_a_cancelled_run_leaves_the_same(tmp_path: Path) -> None:
 
 def test_a_rollout_that_ends_in_spite_of_its_cancellation_leaves_no_row(tmp_path: Path) -> None:
     output = tmp_path / "rollouts.jsonl"
-    server_rows: list[int] = []
+    stop = asyncio.Event()
 
-    def stubborn(act: Any, stop: asyncio.Event) -> Callable[[dict[str, Any]], Awaitable[Answer]]:
-        async def handle(row: dict[str, Any]) -> Answer:
-            server_rows.append(row["number"])
+    async def stubborn(row: dict[str, Any]) -> Answer:
+        if row["number"] == 2:
             stop.set()
-            try:
-                await asyncio.Event().wait()
-            except asyncio.CancelledError:
-                return scored(row)
-            raise AssertionError
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            return scored(row)
+        raise AssertionError
 
-        return handle
-
-    outcome = cut(output, lambda *_: None, stubborn)
-    assert outcome.stopped
-    assert outcome.missing == 6
+    server = Server(stubborn)
+    outcome = run(output, tasks(6), server, concurrency=3, stop=stop)
+    assert (outcome.stopped, outcome.missing) == (True, 6)
     assert read(output) == []
-    assert server_rows == [0, 1, 2]
+    assert len(server.rows) == 3
 
 
 def test_an_app_that_never_waits_can_be_stopped(tmp_path: Path) -> None:
