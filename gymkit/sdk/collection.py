@@ -6,7 +6,7 @@ import asyncio
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,6 +18,7 @@ from gymkit.collect.progress import Progress
 from gymkit.collect.store import Store
 from gymkit.collect.tasks import Tasks
 from gymkit.servers.route import Route
+from gymkit.views.progress import Live, live
 
 TaskSource = str | os.PathLike[str] | Sequence[Mapping[str, Any]]
 """Task rows: a JSON lines file, or the rows themselves."""
@@ -65,10 +66,19 @@ class Collection:
     progress: Progress = field(default_factory=Progress)
     """How far it is, readable from any thread."""
     _stop: tuple[asyncio.AbstractEventLoop, asyncio.Event] | None = None
+    _live: Live | None = None
+
+    def watched(self) -> AbstractContextManager[object]:
+        """Show the progress while the body runs: to be entered in the thread of the cell, around ``collect``."""
+        if not self.shown:
+            return nullcontext()
+        self._live = live(self.progress, stop=self.stop, title=f"{self.settings['environment']} × {self.target.agent}")
+        return self._live
 
     async def collect(self) -> Outcome:
         """Check the tasks, then run them. Raises InputError, StoreError, ResumeMismatch, ConfigError, IncompleteRun."""
         self._stop = (asyncio.get_running_loop(), asyncio.Event())
+        follower = asyncio.create_task(self._live.follow()) if self._live is not None else None
         try:
             with ExitStack() as stack:
                 plan = await asyncio.to_thread(self._plan, stack)
@@ -86,6 +96,8 @@ class Collection:
                     stop=self._stop[1],
                 )
         finally:
+            if follower is not None:
+                follower.cancel()
             for each in (self.route, *self.closing):
                 await each.aclose()
 

@@ -108,10 +108,8 @@ class Env:
 
     async def arollouts(self, agent: Agent, **options: Any) -> Rollouts:
         """Collect rollouts of ``agent``: the twin of ``rollouts`` for a running loop, with the same parameters."""
-        from gymkit.sdk.live import watched
-
         collection = self.collection(agent, **options)
-        with watched(collection):
+        with collection.watched():
             outcome = await bridge.arun(collection.collect())
         return _read(collection, outcome)
 
@@ -143,11 +141,9 @@ class Env:
         Ctrl-C keeps what is done and returns it; ``resume=True`` goes on from there. Raises InputError for task rows
         that cannot be run (nothing is started), StoreLocked, ResumeMismatch and ConfigError.
         """
-        from gymkit.sdk.live import watched
-
         collection = self.collection(agent, **options)
         outcome = None
-        with watched(collection):
+        with collection.watched():
             try:
                 outcome = bridge.run(collection.collect())
             except KeyboardInterrupt:
