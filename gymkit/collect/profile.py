@@ -113,7 +113,7 @@ def _by_task(
         members.setdefault(grouping(plan[key_of(row)]), []).append(place)
     entries = []
     for (task, agent), places in sorted(members.items()):
-        entry = {TASK: task} | describe([rollouts[place] for place in places], columns, whole)
+        entry: dict[str, Any] = {TASK: task} | describe([rollouts[place] for place in places], columns, whole)
         if agent:
             entry[AGENT] = {"name": agent}
         first = plan[key_of(scored[places[0]])]

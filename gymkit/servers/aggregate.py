@@ -49,12 +49,12 @@ def aggregate(verify_responses: Sequence[Row]) -> dict[str, Any]:
     return reply | _quality(scored, verify_responses, found) if scored else reply
 
 
-def _quality(scored: Sequence[Row], every: Sequence[Row], found: Mapping[str, int]) -> dict[str, Any]:
+def _quality(scored: Sequence[Row], every: Sequence[Row], found: dict[str, int]) -> dict[str, Any]:
     rollouts = [measured(row, _ALONE) for row in scored]
     columns = columns_of(rollouts)
     whole = integral(rollouts, columns)
     repeats = repeat_level(rollouts, columns)
-    metrics = describe(rollouts, columns, whole) | across_repeats(repeats).get(_ALONE, {})
+    metrics: dict[str, Any] = describe(rollouts, columns, whole) | across_repeats(repeats).get(_ALONE, {})
     metrics |= {**found, "num_repeats": len({key_of(row)[1] for row in every})}
     return {
         "group_level_metrics": _groups(scored, rollouts, columns, whole),
