@@ -17,7 +17,6 @@ from gymkit.sdk import bridge
 from gymkit.sdk.agents import Agent
 from gymkit.sdk.collection import Collection, TaskSource, patience
 from gymkit.sdk.session import Session
-from gymkit.servers.hosting import LOOPBACK, Hosted, serve
 from gymkit.servers.resources import ResourcesServer
 from gymkit.servers.route import Route, base_url_problem
 from gymkit.shipped import shipped
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from gymkit.sdk.rollouts import Rollouts
+    from gymkit.servers.hosting import Hosted
 
 
 class Env:
@@ -185,7 +185,7 @@ class Env:
             closing=[server],
         )
 
-    def serve(self, port: int = 0, *, host: str = LOOPBACK) -> Hosted:
+    def serve(self, port: int = 0, *, host: str = "127.0.0.1") -> Hosted:
         """Put the environment's resources server on a socket, for agents or collectors in other processes.
 
         Port 0 takes a free one; ``.url`` of the result says where and ``.stop()`` ends it. Raises ConfigError for a
@@ -193,6 +193,8 @@ class Env:
         """
         if self._server is None:
             raise ConfigError(f"{self!r} runs elsewhere already, at {self.name}")
+        from gymkit.servers.hosting import serve  # brings uvicorn, which an embedded environment does not need
+
         return serve(self._server, host, port)
 
     def __repr__(self) -> str:

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from gymkit.collect.outcome import Outcome
-from gymkit.frames import failures, masks, rewards, tasks, tool_calls, trajectories
-from gymkit.frames.lines import Problem
-from gymkit.frames.records import Records
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from gymkit.frames.lines import Problem
+    from gymkit.frames.records import Records
 
 
 class Rollouts:
@@ -27,12 +27,19 @@ class Rollouts:
         self.path = Path(path)
         self.outcome = outcome
         """How the run ended, where this process did it; None for one that was read or interrupted."""
-        self._records = Records(self.path)
+
+    @cached_property
+    def _records(self) -> Records:
+        from gymkit.frames.records import Records  # pandas comes with it: half a second that a run need not wait for
+
+        return Records(self.path)
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Self:
         """Open the run whose main file is ``path`` (``results/rollouts.jsonl``). Raises StoreError."""
-        return cls(path)
+        rollouts = cls(path)
+        rollouts._records  # noqa: B018 - what is not there is said at once
+        return rollouts
 
     @cached_property
     def rewards(self) -> pd.DataFrame:
@@ -42,31 +49,43 @@ class Rollouts:
         measured. Also ``mask_sample``, ``failure_kind``, ``termination_reason``, ``steps``, ``tool_calls``, tokens,
         ``seconds``, ``started_at``, and a ``reward.<name>`` column per component.
         """
+        from gymkit.frames import rewards
+
         return rewards.frame(self._records)
 
     @cached_property
     def masks(self) -> pd.DataFrame:
         """One row per result: ``mask_sample`` (boolean), ``failure_kind``, ``failure_reason``, recorded ``reward``."""
+        from gymkit.frames import masks
+
         return masks.frame(self._records)
 
     @cached_property
     def trajectories(self) -> pd.DataFrame:
         """One row per item of every conversation, task first: ``kind``, ``role``, ``name``, ``text``, ``arguments``…"""
+        from gymkit.frames import trajectories
+
         return trajectories.frame(self._records)
 
     @cached_property
     def tool_calls(self) -> pd.DataFrame:
         """One row per tool call: ``name``, ``arguments``, ``output``, ``executed`` (by us), ``error``, ``seconds``."""
+        from gymkit.frames import tool_calls
+
         return tool_calls.frame(self._records)
 
     @cached_property
     def failures(self) -> pd.DataFrame:
         """One row per failed attempt: ``failure_class``, ``failure_kind``, ``message``, ``terminal``, ``seconds``."""
+        from gymkit.frames import failures
+
         return failures.frame(self._records)
 
     @cached_property
     def tasks(self) -> pd.DataFrame:
         """One row per task of the run: its ``prompt`` and its other fields."""
+        from gymkit.frames import tasks
+
         return tasks.frame(self._records.tasks())
 
     @property
@@ -85,9 +104,11 @@ class Rollouts:
 
     def conversation(self, task: int, rollout: int = 0) -> Any:
         """One rollout's conversation, readable in the cell and as text. Raises StoreError."""
+        from gymkit.frames import tool_calls, trajectories
         from gymkit.views.transcript import Transcript
 
-        return Transcript(trajectories.frame(self._records, [(task, rollout)]))
+        keys = [(task, rollout)]
+        return Transcript(trajectories.frame(self._records, keys), tool_calls.frame(self._records, keys))
 
     def summary(self) -> Any:
         """Denominators first, then means with intervals, pass@k and pass^k; ``.frame`` has them as rows."""
