@@ -153,7 +153,10 @@ class _Run:
         if self.closed:  # the run has been counted without it
             return
         seconds = time.perf_counter() - began
-        self._keep(key, self._stamped(row, result, started_at, seconds))
+        try:
+            self._keep(key, self._stamped(row, result, started_at, seconds))
+        except ValueError as error:  # JSON that can be read but not written: nested too deeply
+            self._keep(key, self._stamped(row, failure_of(row, error, None), started_at, seconds))
 
     async def _ask(self, row: dict[str, Any]) -> dict[str, Any]:
         """What ``/run`` says of a rollout, or a failure row: nothing that goes wrong there ends the run."""
@@ -188,7 +191,6 @@ class _Run:
     def _keep(self, key: Key, row: dict[str, Any]) -> None:
         """Write a row where it belongs and count it."""
         tried = key in self.past.attempts
-        self.to_retry -= tried
         match sink(row):
             case "main":
                 self.store.append_result(row)
@@ -201,6 +203,7 @@ class _Run:
                 self.progress.failed += 1
             case "none":
                 self.progress.unscored += 1
+        self.to_retry -= tried
 
     def _blame(self, row: Mapping[str, Any]) -> None:
         """Count a failure by its cause; the first of a cause is logged as it happens."""

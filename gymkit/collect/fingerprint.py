@@ -11,14 +11,9 @@ from gymkit.wire import codec
 _ABSENT: Final = object()
 
 
-def canonical(value: Any) -> bytes:
-    """JSON bytes that are the same for equal values, whatever the order of their keys."""
-    return codec.dumps(_ordered(value))
-
-
 def fingerprint(config: Mapping[str, Any]) -> str:
     """The run's name: the first 12 hex digits of the SHA-256 of its canonical configuration."""
-    return hashlib.sha256(canonical(config)).hexdigest()[:12]
+    return hashlib.sha256(codec.dumps_sorted(config)).hexdigest()[:12]
 
 
 def differences(before: Any, now: Any, name: str = "") -> Iterator[str]:
@@ -26,16 +21,8 @@ def differences(before: Any, now: Any, name: str = "") -> Iterator[str]:
     if isinstance(before, Mapping) and isinstance(now, Mapping):
         for key in sorted({*before, *now}):
             yield from differences(before.get(key, _ABSENT), now.get(key, _ABSENT), f"{name}.{key}" if name else key)
-    elif before is _ABSENT or now is _ABSENT or canonical(before) != canonical(now):
+    elif before is _ABSENT or now is _ABSENT or codec.dumps_sorted(before) != codec.dumps_sorted(now):
         yield f"{name}: {_shown(before)} on disk, {_shown(now)} asked for"
-
-
-def _ordered(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _ordered(value[key]) for key in sorted(value)}
-    if isinstance(value, list | tuple):
-        return [_ordered(each) for each in value]
-    return value
 
 
 def _shown(value: Any) -> str:

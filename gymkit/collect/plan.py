@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from gymkit.collect.checks import CheckTask, extra_body, is_materialized, params_problems, row_problems
-from gymkit.collect.fingerprint import canonical, fingerprint
+from gymkit.collect.fingerprint import fingerprint
 from gymkit.collect.selection import Selection, select
 from gymkit.collect.tasks import Tasks
 from gymkit.errors import ConfigError
@@ -98,7 +98,7 @@ class Plan:
             if copy:
                 continue
             row = next(before, {})
-            if canonical(_bare(self._task(position, 0))) != canonical(_bare(row)):
+            if codec.dumps_sorted(_bare(self._task(position, 0))) != codec.dumps_sorted(_bare(row)):
                 return self._selection.place(position)
         return None
 

@@ -10,7 +10,6 @@ from itertools import count, islice
 from typing import Any
 
 from gymkit.collect.checks import index_problems
-from gymkit.collect.fingerprint import canonical
 from gymkit.collect.lines import Raw, decode
 from gymkit.collect.tasks import Tasks
 from gymkit.errors import InputError
@@ -52,12 +51,12 @@ class Selection:
         """Where a row stands, for messages."""
         return self._tasks.place(self._numbers[position])
 
-    def admit(self, line: Raw, index: int, task: Mapping[str, Any]) -> None:
-        """Add a checked row. A negative ``index`` is a task's own number in waiting, see ``number``."""
+    def admit(self, line: Raw, index: int, content: bytes) -> None:
+        """Add a checked row, in JSON. A negative ``index`` is a number in waiting, see ``number``."""
         self._numbers.append(line.number)
         self._offsets.append(line.offset)
         self.indexes.append(index)
-        self._digest.update(codec.dumps(index) + canonical(task) + b"\n")
+        self._digest.update(b"%d %b\n" % (index, content))
 
     def number(self) -> None:
         """Give tasks that brought no index the free numbers in order of appearance, and count copies."""
@@ -87,10 +86,11 @@ def select(tasks: Tasks, limit: int | None, check: RowCheck) -> Selection:
         place = tasks.place(line.number)
         try:
             row = decode(line.data)
+            task = strip_result_fields(row)
+            content = codec.dumps_sorted(task)
         except ValueError as error:
             problems.add(place, str(error))
             continue
-        task = strip_result_fields(row)
         problems.extend(place, check(task))
         index = _own_index(row)
         if index is None:
@@ -98,7 +98,7 @@ def select(tasks: Tasks, limit: int | None, check: RowCheck) -> Selection:
         else:
             problems.extend(place, index_problems(index))
         if not problems:
-            selection.admit(line, index, task)
+            selection.admit(line, index, content)
     if not selection and not problems:
         problems.add(tasks.name, "holds no task rows")
     problems.complain()

@@ -25,9 +25,17 @@ def dumps(value: Any) -> bytes:
         return _dumps_slowly(value)
 
 
-def _dumps_slowly(value: Any) -> bytes:
+def dumps_sorted(value: Any) -> bytes:
+    """The same with the keys of every object in order, so that equal values give equal bytes."""
     try:
-        text = json.dumps(value, separators=(",", ":"))
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    except TypeError:
+        return _dumps_slowly(value, sort_keys=True)
+
+
+def _dumps_slowly(value: Any, *, sort_keys: bool = False) -> bytes:
+    try:
+        text = json.dumps(value, separators=(",", ":"), sort_keys=sort_keys)
         if "NaN" in text or "Infinity" in text:
             text = json.dumps(json.loads(text, parse_constant=lambda _: None), separators=(",", ":"))
     except RecursionError as error:

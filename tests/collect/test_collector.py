@@ -155,6 +155,14 @@ def test_an_app_that_raises_or_cancels_itself_fails_its_rollout_only(tmp_path: P
     assert [row["_ng_failure_type"] for row in failures(output)] == ["Unreachable", "CancelledError"]
 
 
+def test_a_reply_that_cannot_be_written_fails_its_rollout_only(tmp_path: Path) -> None:
+    deep = b'{"reward":1.0,"deep":' + b"[" * 1010 + b"]" * 1010 + b"}"
+    output = tmp_path / "rollouts.jsonl"
+    outcome = run(output, tasks(2), Server(lambda row: scored(row) if row["number"] else (200, deep)))
+    assert (outcome.scored, outcome.failed) == (1, 1)
+    assert failures(output)[0]["_ng_failure_message"] == "nested too deeply"
+
+
 def test_a_rollout_that_does_not_come_back_is_cut_by_the_timeout(tmp_path: Path) -> None:
     async def handle(row: dict[str, Any]) -> Answer:
         if row["number"] == 0:

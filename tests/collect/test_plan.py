@@ -138,6 +138,7 @@ def test_all_problems_are_told_at_once_with_their_line_and_field(tmp_path: Path)
         {"responses_create_params": {"input": 5}, "initial_count": 1, "expected_count": 1},
         task(initial_count=1, expected_count=1, _ng_task_index=-1),
         b"[]",
+        b'{"responses_create_params": {"input": ' + b"[" * 1010 + b"]" * 1010 + b"}}",
     )
     with Tasks.from_path(path) as tasks:
         told = problems_of(tasks, check_task=CounterServer.check_task)
@@ -153,6 +154,7 @@ def test_all_problems_are_told_at_once_with_their_line_and_field(tmp_path: Path)
         ["7", "responses_create_params.input"],
         ["8", "_ng_task_index"],
         ["9", "the line holds a JSON list, not an object"],
+        ["10", "nested too deeply"],
     ]
 
 
@@ -271,11 +273,11 @@ def test_differences_name_each_setting() -> None:
 
 
 def test_rows_of_a_file_do_not_stay_in_memory(tmp_path: Path) -> None:
-    path = write(tmp_path / "tasks.jsonl", *(task("x" * 100_000, number=number) for number in range(100)))
+    path = write(tmp_path / "tasks.jsonl", *(task("x" * 100_000, number=number) for number in range(300)))
     tracemalloc.start()
     with Tasks.from_path(path) as tasks:
         plan = plan_rollouts(tasks, TARGET, expansion=Expansion(repeats=2, interleave=True))
-        assert sum(1 for _ in plan.rows()) == 200
+        assert sum(1 for _ in plan.rows()) == 600
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < path.stat().st_size / 5

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import json
+from random import Random
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gymkit.wire.codec import dumps, loads
+from gymkit.wire.codec import dumps, dumps_sorted, loads
 
 any_text = st.text(st.characters())
 """Text of any code points, lone surrogates among them."""
@@ -128,3 +129,11 @@ def test_depth_that_a_conversation_may_have_survives() -> None:
 def test_a_type_without_a_place_in_json_is_a_type_error(value: object) -> None:
     with pytest.raises(TypeError):
         dumps(value)
+
+
+@given(st.dictionaries(any_text, json_values), st.randoms(use_true_random=False))
+def test_sorted_bytes_do_not_depend_on_the_order_of_keys(value: dict[str, Any], random: Random) -> None:
+    items = list(value.items())
+    random.shuffle(items)
+    assert dumps_sorted(dict(items)) == dumps_sorted(value)
+    assert loads(dumps_sorted(value)) == value
