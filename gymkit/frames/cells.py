@@ -68,29 +68,40 @@ def _microseconds(value: Any) -> int | None:
     return None if seconds is None or not 0 <= seconds < _LAST_YEARS else round(seconds * 1e6)
 
 
+def _cleaned(values: Sequence[Any], clean: Callable[[Any], Any]) -> list[Any]:
+    # Columns of nothing but NA are common (NeMo Gym's rows have no ``gymkit``), and counting is quick.
+    return list(values) if values.count(None) == len(values) else [clean(value) for value in values]
+
+
 def _filled(cells: list[Any], dtype: type, filler: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    absent = np.fromiter((cell is None for cell in cells), dtype=bool, count=len(cells))
-    return np.array([filler if cell is None else cell for cell in cells], dtype=dtype), absent
+    """Return ``cells`` as an array that has ``filler`` for None, and where that is."""
+    gaps = cells.count(None)
+    if gaps == len(cells):
+        return np.full(gaps, filler, dtype), np.ones(gaps, dtype=bool)
+    if not gaps:
+        return np.array(cells, dtype), np.zeros(len(cells), dtype=bool)
+    absent = np.array([cell is None for cell in cells], dtype=bool)
+    return np.array([filler if cell is None else cell for cell in cells], dtype), absent
 
 
 def _integers(values: Sequence[Any]) -> ExtensionArray:
-    return pd.arrays.IntegerArray(*_filled([integer(value) for value in values], np.int64, 1))
+    return pd.arrays.IntegerArray(*_filled(_cleaned(values, integer), np.int64, 1))
 
 
 def _numbers(values: Sequence[Any]) -> ExtensionArray:
-    return pd.arrays.FloatingArray(*_filled([number(value) for value in values], np.float64, 1.0))
+    return pd.arrays.FloatingArray(*_filled(_cleaned(values, number), np.float64, 1.0))
 
 
 def _flags(values: Sequence[Any]) -> ExtensionArray:
-    return pd.arrays.BooleanArray(*_filled([flag(value) for value in values], np.bool_, False))
+    return pd.arrays.BooleanArray(*_filled(_cleaned(values, flag), np.bool_, False))
 
 
 def _texts(values: Sequence[Any]) -> ExtensionArray:
-    return pd.array([text(value) for value in values], dtype="string")
+    return pd.array(_cleaned(values, text), dtype="string")
 
 
 def _moments(values: Sequence[Any]) -> ExtensionArray:
-    ticks, _ = _filled([_microseconds(value) for value in values], np.int64, _NO_TIME)
+    ticks, _ = _filled(_cleaned(values, _microseconds), np.int64, _NO_TIME)
     return pd.DatetimeIndex(ticks.view("M8[us]"), tz="UTC").array
 
 

@@ -15,8 +15,8 @@ from gymkit.frames import cells
 Source = TypeVar("Source")
 
 CATEGORY: Final = "category"
-_ROWS: Final = 20_000
-_BYTES: Final = 16 * 2**20
+_ROWS: Final = 8_192
+_BYTES: Final = 4 * 2**20
 
 
 @dataclass(frozen=True)
@@ -58,27 +58,27 @@ class Builder(Generic[Source]):
     """Gathers rows and turns them into arrays as they come, so that the cells are never all in memory as objects."""
 
     def __init__(self, columns: Sequence[Column[Source]]) -> None:
-        self._sources = [column.source for column in columns]
-        self._gathered = {column.name: _Gathered(column.dtype, column.categories) for column in columns}
-        self._rows: list[tuple[Any, ...]] = []
+        self._columns = [(column, _Gathered(column.dtype, column.categories)) for column in columns]
+        self._waiting: list[Source] = []
         self._bytes = 0
 
     def add(self, source: Source, size: int = 0) -> None:
         """Add the row made of ``source``, which holds about ``size`` bytes of text."""
-        self._rows.append(tuple([cell(source) for cell in self._sources]))
+        self._waiting.append(source)
         self._bytes += size
-        if len(self._rows) >= _ROWS or self._bytes >= _BYTES:
+        if len(self._waiting) >= _ROWS or self._bytes >= _BYTES:
             self._flush()
 
     def frame(self, extra: Mapping[str, ExtensionArray] | None = None) -> pd.DataFrame:
         """Return the frame of all rows so far, with ``extra`` columns behind; the builder is empty afterwards."""
         self._flush()
-        return pd.DataFrame({name: column.array() for name, column in self._gathered.items()} | dict(extra or {}))
+        arrays = {column.name: gathered.array() for column, gathered in self._columns}
+        return pd.DataFrame(arrays | dict(extra or {}), copy=False)
 
     def _flush(self) -> None:
-        for column, values in zip(self._gathered.values(), zip(*self._rows, strict=True), strict=False):
-            column.take(values)
-        self._rows, self._bytes = [], 0
+        for column, gathered in self._columns:
+            gathered.take(list(map(column.source, self._waiting)))
+        self._waiting, self._bytes = [], 0
 
 
 class _Gathered:
@@ -86,7 +86,7 @@ class _Gathered:
 
     def __init__(self, dtype: str, categories: Sequence[str]) -> None:
         self._dtype = dtype
-        self._codes: dict[str | None, int] = {None: -1} | {name: code for code, name in enumerate(categories)}
+        self._codes = {name: code for code, name in enumerate(categories)}
         self._parts: list[Any] = []
 
     def take(self, values: Sequence[Any]) -> None:
@@ -94,17 +94,20 @@ class _Gathered:
         self._parts.append(convert(values))
 
     def _encoded(self, values: Sequence[Any]) -> np.ndarray[Any, Any]:
-        codes = self._codes
-        coded = [codes.setdefault(cells.text(value), len(codes) - 1) for value in values]
+        # Few values, often repeated: each is turned into text once a flush.
+        known = {value: self._code(value) for value in dict.fromkeys(v for v in values if type(v) is str)}
+        coded = [known[value] if type(value) is str else self._code(value) for value in values]
         return np.array(coded, dtype=np.int32)
+
+    def _code(self, value: Any) -> int:
+        name = cells.text(value)
+        return -1 if name is None else self._codes.setdefault(name, len(self._codes))
 
     def array(self) -> ExtensionArray:
         parts, self._parts = self._parts, []
         if self._dtype != CATEGORY:
-            return _joined(parts) if parts else cells.ARRAYS[self._dtype]([])
-        names = pd.Index([name for name in self._codes if name is not None], dtype=str)
-        codes = np.concatenate(parts) if parts else np.array([], dtype=np.int32)
-        return pd.Categorical.from_codes(codes.tolist() if not len(codes) else codes, categories=names)
+            return _joined(parts)
+        return pd.Categorical.from_codes(np.concatenate(parts), categories=pd.Index(list(self._codes), dtype=str))
 
 
 def _joined(parts: list[ExtensionArray]) -> ExtensionArray:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from gymkit.frames.cells import integer
 from gymkit.frames.lines import Place
@@ -15,8 +16,7 @@ CALL: Final = "function_call"
 OUTPUT: Final = "function_call_output"
 
 
-@dataclass(slots=True)
-class Entry:
+class Entry(msgspec.Struct, gc=False):
     """One item and where it stands."""
 
     key: Key

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
+
+import msgspec
 
 Tag = TypeVar("Tag")
 
@@ -28,7 +30,7 @@ class Problem:
         return f"{self.path}:{self.line}: {self.reason}"
 
 
-class Place(NamedTuple):
+class Place(msgspec.Struct, frozen=True, gc=False):
     """Where a line lies."""
 
     path: Path

@@ -9,9 +9,9 @@ import pandas as pd
 from gymkit.frames.cells import flag, integer
 from gymkit.frames.column import Builder, Column
 from gymkit.frames.records import Key, Records
-from gymkit.frames.rows import Row
+from gymkit.frames.rows import Verdict
 
-Masked = tuple[Key, Row]
+Masked = tuple[Key, Verdict]
 
 COLUMNS: Final[tuple[Column[Masked], ...]] = (
     Column("task_index", "Int64", lambda it: it[0][0], "number of the task"),
@@ -28,7 +28,7 @@ def frame(records: Records) -> pd.DataFrame:
     """Return the masks of a run, by task and rollout index: ``COLUMNS``, one row for each result in the main file."""
     builder = Builder(COLUMNS)
     positions: dict[Key, int] = {}
-    for position, (key, row, _) in enumerate(records.rollouts(Row)):
+    for position, (key, row, _) in enumerate(records.rollouts(Verdict)):
         builder.add((key, row))
         positions[key] = position
     return builder.frame().iloc[[positions[key] for key in sorted(positions)]].reset_index(drop=True)

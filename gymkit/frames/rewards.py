@@ -6,17 +6,18 @@ The mean of ``reward`` is the mean over the scored rollouts: masked, failed and 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, get_args
 
+import msgspec
 import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
 from gymkit.frames.cells import MOMENT, flag, integer, number
 from gymkit.frames.column import Builder, Column, array
+from gymkit.frames.items import CALL
 from gymkit.frames.lines import Place
 from gymkit.frames.records import Key, Records
-from gymkit.frames.rows import ExecutedCall, ItemKind, Ours, Outline, Row, Usage
+from gymkit.frames.rows import ExecutedCall, ItemKind, Ours, Outline, Planned, Row, Usage
 from gymkit.frames.text import storable
 from gymkit.wire.rollouts import TerminationReason
 
@@ -30,15 +31,14 @@ COMPONENT: Final = "reward."
 """Prefix of a column that holds one component of the reward."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(msgspec.Struct, gc=False):
     """A planned rollout, and the row that tells what became of it: its result, or else its last failed attempt."""
 
     key: Key
     """Task and rollout index."""
     status: str
     """One of ``STATUSES``."""
-    plan: Row
+    plan: Planned
     """The row of the plan."""
     row: Row
     """The row that tells; empty when there is none."""
@@ -57,24 +57,25 @@ class Outcome:
 
 
 _MASKED: Final = {"scored": False, "masked": True}
+_NO_PLAN: Final = Planned()
 _NO_ROW: Final = Row()
 _NOT_OURS: Final = Ours()
 _NO_USAGE: Final = Usage()
 _NO_RESPONSE: Final = Outline()
 
 
-def _missing(key: Key, plan: Row) -> Outcome:
+def _missing(key: Key, plan: Planned) -> Outcome:
     return Outcome(key, "missing", plan, _NO_ROW, None, None, _NOT_OURS, None, _NO_USAGE, None)
 
 
-def _failed(key: Key, plan: Row, row: Row) -> Outcome:
+def _failed(key: Key, plan: Planned, row: Row) -> Outcome:
     # The response of a failed attempt is a placeholder: nothing is counted in it.
     ours = row.gymkit or _NOT_OURS
     attempt = integer(row.attempt) or 0
     return Outcome(key, "failed", plan, row, attempt, row.failure_kind, ours, ours.calls, _NO_USAGE, None)
 
 
-def _finished(key: Key, plan: Row, row: Row) -> Outcome:
+def _finished(key: Key, plan: Planned, row: Row) -> Outcome:
     status, kind = "masked", row.failure_kind
     if not flag(row.mask_sample):
         scored = number(row.reward) is not None
@@ -84,16 +85,20 @@ def _finished(key: Key, plan: Row, row: Row) -> Outcome:
     return Outcome(key, status, plan, row, attempt, kind, ours, ours.calls, usage, response.output)
 
 
-def task_id(row: Row) -> Any:
+def task_id(row: Planned) -> Any:
     """Return the name that ``row`` gives its task, None when it gives none."""
+    if row.task_name is not None and row.task_name.task_id is not None:
+        return row.task_name.task_id
     named = row.task_id.get("task_id") if isinstance(row.task_id, dict) else row.task_id
-    names = (row.task_name and row.task_name.task_id, named, row.problem_id, row.instance_id)
-    return next((name for name in names if name is not None), None)
+    if named is not None:
+        return named
+    return row.instance_id if row.problem_id is None else row.problem_id
 
 
 def _task(outcome: Outcome) -> Any:
-    names = (task_id(outcome.plan), task_id(outcome.row))
-    return next((name for name in names if name is not None), outcome.key[0])
+    name = task_id(outcome.plan)
+    name = task_id(outcome.row) if name is None else name
+    return outcome.key[0] if name is None else name
 
 
 def _agent(outcome: Outcome) -> Any:
@@ -107,13 +112,12 @@ def _run(outcome: Outcome) -> Any:
 
 
 def _function_calls(outcome: Outcome) -> int | None:
-    items = outcome.items
-    return None if items is None else sum(item.type == "function_call" for item in items)
+    return None if outcome.items is None else len([item for item in outcome.items if item.type == CALL])
 
 
 def _calls_with(error: str) -> Callable[[Outcome], int | None]:
     def count(outcome: Outcome) -> int | None:
-        return None if outcome.calls is None else sum(call.error == error for call in outcome.calls)
+        return None if outcome.calls is None else len([call for call in outcome.calls if call.error == error])
 
     return count
 
@@ -172,7 +176,7 @@ def frame(records: Records) -> pd.DataFrame:
 
 def _outcomes(records: Records) -> Iterator[Outcome]:
     """Yield an outcome for each row of the main file, then one for each rollout that is only in the other files."""
-    plan = {key: row for key, row, _ in records.inputs(Row)}
+    plan = {key: row for key, row, _ in records.inputs(Planned)}
     failures = {key: row for key, row, _ in records.failures(Row)}
     rest = set(plan) | set(failures)
     unplanned: list[Place] = []
@@ -180,12 +184,12 @@ def _outcomes(records: Records) -> Iterator[Outcome]:
         rest.discard(key)
         if plan and key not in plan:
             unplanned.append(place)
-        yield _finished(key, plan.get(key, _NO_ROW), row)
+        yield _finished(key, plan.get(key, _NO_PLAN), row)
     if unplanned:
         count = "1 line is" if len(unplanned) == 1 else f"{len(unplanned)} lines from here on are"
         records.note(unplanned[0], f"{count} of a rollout that {records.inputs_path.name} does not plan; kept")
     for key in rest:
-        planned = plan.get(key, _NO_ROW)
+        planned = plan.get(key, _NO_PLAN)
         yield _failed(key, planned, failures[key]) if key in failures else _missing(key, planned)
 
 

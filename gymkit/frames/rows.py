@@ -143,25 +143,26 @@ class Stamped(msgspec.Struct, gc=False, rename={"task_index": "_ng_task_index", 
     """What marks a row as a failed attempt."""
 
 
-class Row(Stamped, gc=False):
-    """A row of any file of the family without its texts."""
+class Verdict(Stamped, gc=False):
+    """What the verifier said."""
 
     reward: Any = None
-    """What the verifier gave."""
+    """The reward."""
     mask_sample: Any = None
     """Whether the reward is not a measurement of the agent."""
     failure_kind: Any = None
     """Which kind of failure, by the shared vocabulary."""
     failure_reason: Any = None
     """The failure in words."""
-    reward_components: Any = None
-    """The rewards by objective."""
-    response: Outline | None = None
-    """The agent's side of the rollout."""
+
+
+class Planned(Stamped, gc=False):
+    """A row of the plan without the task; any other row has these fields too."""
+
     agent_ref: AgentRef | None = None
-    """Which agent ran."""
+    """Which agent runs it."""
     environment: Any = msgspec.field(name="_ng_environment_server", default=None)
-    """Which environment server ran it."""
+    """Which environment server runs it."""
     task_name: TaskName | None = msgspec.field(name="_ng_task_id", default=None)
     """The task, as an environment server names it."""
     task_id: Any = None
@@ -172,6 +173,21 @@ class Row(Stamped, gc=False):
     """Another place for the task's name."""
     gymkit: Ours | None = None
     """What gymkit adds."""
+
+
+class Row(Planned, gc=False):
+    """A result or a failed attempt without its texts."""
+
+    reward: Any = None
+    """What the verifier gave."""
+    mask_sample: Any = None
+    """Whether the reward is not a measurement of the agent."""
+    failure_kind: Any = None
+    """Which kind of failure, by the shared vocabulary."""
+    reward_components: Any = None
+    """The rewards by objective."""
+    response: Outline | None = None
+    """The agent's side of the rollout."""
 
 
 class FailureRow(Stamped, gc=False):

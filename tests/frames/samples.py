@@ -15,16 +15,13 @@ SERVER = "remote_agent_environment_server"
 RUN = "3f9a1c20be77"
 STARTED = 1767225600.125
 
-REQUEST_NULLS = (
-    "background include instructions max_output_tokens max_tool_calls metadata model previous_response_id prompt "
-    "reasoning service_tier store context_management conversation moderation prompt_cache_key prompt_cache_retention "
-    "safety_identifier stream_options temperature text top_logprobs top_p truncation user stream"
-).split()
-RESPONSE_NULLS = (
-    "error incomplete_details instructions metadata temperature top_p background completed_at conversation "
-    "max_output_tokens max_tool_calls moderation previous_response_id prompt prompt_cache_key prompt_cache_retention "
-    "reasoning safety_identifier service_tier status text top_logprobs truncation user"
-).split()
+COMMON_NULLS = """
+    background conversation instructions max_output_tokens max_tool_calls metadata moderation previous_response_id
+    prompt prompt_cache_key prompt_cache_retention reasoning safety_identifier service_tier temperature text
+    top_logprobs top_p truncation user
+"""
+REQUEST_NULLS = f"{COMMON_NULLS} include model store context_management stream_options stream".split()
+RESPONSE_NULLS = f"{COMMON_NULLS} completed_at error incomplete_details status".split()
 
 
 def tool(name: str, **arguments: str) -> Row:
