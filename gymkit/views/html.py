@@ -26,8 +26,10 @@ _HIDDEN: Final = re.compile(
     "\ud800-\udfff\U0010d800-\U0010dfff]"  # lone surrogates, and what stands for them in a frame
     "|(?<![\u00a9\u00ae#*0-9\u203c-\u3299\U0001f000-\U0001faff])[\ufe0e\ufe0f]"  # unless they belong to an emoji
 )
-_CONTROL_PICTURES: Final = 0x2400
-_DELETE_PICTURE: Final = "␡"
+_CONTROLS: Final = (
+    "NUL SOH STX ETX EOT ENQ ACK BEL BS TAB LF VT FF CR SO SI "
+    "DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN EM SUB ESC FS GS RS US"
+)
 _STAND_INS: Final = range(0x10D800, 0x10E000)
 _STAND_IN_SHIFT: Final = 0x100000
 _VOID: Final = frozenset({"br", "hr", "img", "meta"})
@@ -43,7 +45,7 @@ class Html(str):
 
 
 def visible(text: str) -> str:
-    """Return ``text`` with a visible mark for each character that hides, reorders or steers: ``␛`` or ``⟨U+202E⟩``.
+    """Return ``text`` with a visible mark for each character that hides, reorders or steers: ``⟨ESC⟩`` or ``⟨U+202E⟩``.
 
     Tabs and newlines stay. The result is safe to print in a terminal and to encode as UTF-8; it is not HTML yet.
     """
@@ -124,11 +126,10 @@ def _marked(match: re.Match[str]) -> str:
     return f'<span class="gk-mark" title="{html.escape(_name(match[0]))}">{mark}</span>'
 
 
+@cache
 def _mark(char: str) -> str:
     code = _code(char)
-    if code < 0x20:
-        return chr(_CONTROL_PICTURES + code)
-    return _DELETE_PICTURE if code == 0x7F else f"⟨U+{code:04X}⟩"
+    return f"⟨{_CONTROLS.split()[code]}⟩" if code < 0x20 else f"⟨U+{code:04X}⟩"
 
 
 def _name(char: str) -> str:
