@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from gymkit.collect.metrics import write_metrics
 from gymkit.collect.outcome import Cause, Outcome, bounds_of_mean
-from gymkit.collect.plan import Plan, Target
+from gymkit.collect.plan import Plan
 from gymkit.collect.progress import Key, Progress
-from gymkit.collect.reply import failure_of, request_of, row_of
+from gymkit.collect.reply import failure_of, request_of, row_of, stamped
 from gymkit.collect.resume import Past, attempt_cap, count_result, key_of, look_back
 from gymkit.collect.store import Store
 from gymkit.errors import ConfigError, IncompleteRun
@@ -30,7 +30,6 @@ GRACE_SECS: Final = 5.0
 """Seconds that rollouts in flight get to end when a run is stopped."""
 
 _EXAMPLE: Final = 300  # characters
-_COPIED: Final = ("agent_ref", "task_source", "skills_ref", "_ng_attempt_index", "_ng_rollout_id")
 
 
 async def collect(
@@ -154,9 +153,9 @@ class _Run:
             return
         seconds = time.perf_counter() - began
         try:
-            self._keep(key, self._stamped(row, result, started_at, seconds))
+            self._keep(key, stamped(row, result, self.plan, started_at, seconds))
         except ValueError as error:  # JSON that can be read but not written: nested too deeply
-            self._keep(key, self._stamped(row, failure_of(row, error, None), started_at, seconds))
+            self._keep(key, stamped(row, failure_of(row, error, None), self.plan, started_at, seconds))
 
     async def _ask(self, row: dict[str, Any]) -> dict[str, Any]:
         """What ``/run`` says of a rollout, or a failure row: nothing that goes wrong there ends the run."""
@@ -171,22 +170,6 @@ class _Run:
             return failure_of(row, error, reply)  # the app in this process cancelled itself, nobody cancelled us
         except Exception as error:  # noqa: BLE001 - a failed rollout is data, whatever failed
             return failure_of(row, error, reply)
-
-    def _stamped(
-        self, row: Mapping[str, Any], result: dict[str, Any], started_at: float, seconds: float
-    ) -> dict[str, Any]:
-        target: Target = self.plan.target
-        result["_ng_task_index"] = row["_ng_task_index"]
-        result["_ng_rollout_index"] = row["_ng_rollout_index"]
-        for name in _COPIED:
-            if name in row:
-                result[name] = row[name]
-        result["_ng_environment_server"] = target.environment_server
-        result["_ng_result_type"] = target.result_type
-        told = result.get("gymkit")
-        facts = told if isinstance(told, dict) else {}
-        result["gymkit"] = {**facts, "run": self.plan.run, "started_at": started_at, "seconds": seconds}
-        return result
 
     def _keep(self, key: Key, row: dict[str, Any]) -> None:
         """Write a row where it belongs and count it."""

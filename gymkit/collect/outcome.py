@@ -74,7 +74,8 @@ class Outcome:
         if self.bounds is None:
             return f"mean reward {self.mean:.4g} over the scored ones"
         low, high = self.bounds
-        return f"mean reward {self.mean:.4g} over the scored ones, between {low:.4g} and {high:.4g} over all"
+        over_all = f"between {low:.4g} and {high:.4g} over all {self.expected}"
+        return f"mean reward {self.mean:.4g} over the scored ones, {over_all}"
 
     def _rest(self) -> str:
         if not self.causes:

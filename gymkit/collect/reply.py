@@ -8,6 +8,7 @@ from typing import Any, Final, TypeGuard
 from pydantic import ValidationError
 
 from gymkit.collect.checks import is_materialized
+from gymkit.collect.plan import Plan
 from gymkit.errors import BadStatus, InvalidReply, ServerError
 from gymkit.servers.route import Reply
 from gymkit.wire import codec
@@ -20,6 +21,7 @@ BUSY: Final = frozenset({429, 502, 503, 504})
 EXCERPT: Final = 2000
 """Characters kept of a body that is no result."""
 
+_COPIED = ("agent_ref", "task_source", "skills_ref", "_ng_attempt_index", "_ng_rollout_id")
 _OURS = ("_ng_", "ng_trajectory", "ng_model_call_capture", "ng_perf")
 
 
@@ -60,6 +62,23 @@ def failure_of(row: Mapping[str, Any], error: BaseException, reply: Reply | None
         failure["_ng_failure_response_body"] = text if len(text) <= EXCERPT else f"{text[:EXCERPT]}…"
     failure["failure_kind"] = _kind(error, reply)
     return failure
+
+
+def stamped(
+    row: Mapping[str, Any], result: dict[str, Any], plan: Plan, started_at: float, seconds: float
+) -> dict[str, Any]:
+    """``result`` with the stamps of the planned rollout ``row``, its start in unix seconds and its duration."""
+    result["_ng_task_index"] = row["_ng_task_index"]
+    result["_ng_rollout_index"] = row["_ng_rollout_index"]
+    for name in _COPIED:
+        if name in row:
+            result[name] = row[name]
+    result["_ng_environment_server"] = plan.target.environment_server
+    result["_ng_result_type"] = plan.target.result_type
+    told = result.get("gymkit")
+    facts = told if isinstance(told, dict) else {}
+    result["gymkit"] = {**facts, "run": plan.run, "started_at": started_at, "seconds": seconds}
+    return result
 
 
 def is_number(value: object) -> TypeGuard[float]:

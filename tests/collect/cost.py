@@ -43,7 +43,7 @@ async def collected(rollouts: int, folder: str) -> float:
         return time.process_time() - began
 
 
-async def called(rollouts: int, _: str) -> float:
+async def called(rollouts: int, folder: str) -> float:
     route = Route.to_app("environment", app)
     body = request_of(next(plan_of([{"responses_create_params": PARAMS}]).rows()))
     began = time.process_time()

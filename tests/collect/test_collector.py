@@ -102,7 +102,7 @@ def test_a_result_row_is_the_reply_with_its_stamps(tmp_path: Path) -> None:
 
 def test_over_sockets_as_in_process(tmp_path: Path) -> None:
     output = tmp_path / "rollouts.jsonl"
-    hosted = serve(Server(sorted_answer))  # type: ignore[arg-type]
+    hosted = serve(Server(sorted_answer))
 
     async def main() -> Outcome:
         route = Route.to_url("environment", hosted.url)
@@ -204,7 +204,7 @@ def test_progress_follows_the_run(tmp_path: Path) -> None:
     assert (progress.done, progress.mean_reward, progress.in_flight, progress.running) == (3, 0.5, {}, False)
 
 
-def cut(output: Path, act: Callable[[asyncio.Event, asyncio.Task[Outcome]], None]) -> Outcome:
+def cut(output: Path, act: Callable[[asyncio.Event, asyncio.Task[Outcome]], object]) -> Outcome:
     """Two of six rollouts score, the others hang; then ``act``."""
     stop = asyncio.Event()
 

@@ -32,7 +32,8 @@ DEAD = (Cause("unreachable", 3, "no connection"),)
         ({}, "400 of 400 rollouts scored: mean reward 0.5"),
         (
             {"scored": 165, "failed": 235, "mean": 1.0, "bounds": (0.4125, 1.0)},
-            "165 of 400 rollouts scored, 235 failed: mean reward 1 over the scored ones, between 0.4125 and 1 over all",
+            "165 of 400 rollouts scored, 235 failed: "
+            "mean reward 1 over the scored ones, between 0.4125 and 1 over all 400",
         ),
         (
             {"scored": 0, "failed": 3, "expected": 3, "mean": None, "bounds": (0.0, 1.0), "causes": DEAD},

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -30,6 +31,8 @@ from tests.collect.world import (
     task,
     tasks,
 )
+
+NEMO_GYM = Path(__file__).parents[1] / "data" / "nemo_gym"
 
 
 def broken(row: dict[str, Any]) -> Answer:
@@ -209,6 +212,24 @@ def test_a_run_that_names_no_configuration_goes_on_with_its_own_rows(
     assert {row["agent_ref"]["name"] for row in read(output)[1:]} == {"theirs"}
     assert "names no configuration" in caplog.text
     assert materialized(output) == planned
+
+
+@pytest.mark.parametrize(
+    ("name", "retried", "told"),
+    [
+        ("mixed", {(task, rollout): 2 for task in (3, 4) for rollout in range(3)}, (30, 27, 0, 3)),
+        ("graded", {(3, 1): 1, (4, 1): 1}, (12, 9, 3, 0)),
+        ("success", {}, (5, 5, 0, 0)),
+    ],
+)
+def test_runs_of_nemo_gym_go_on(
+    tmp_path: Path, name: str, retried: dict[tuple[int, int], int], told: tuple[int, int, int, int]
+) -> None:
+    shutil.copytree(NEMO_GYM / name, tmp_path, dirs_exist_ok=True)
+    server = Server()
+    outcome = run(tmp_path / "rollouts.jsonl", tasks(1), server, resume=True)
+    assert {key_of(row): row["_ng_attempt_index"] for row in server.rows} == retried
+    assert (outcome.expected, outcome.scored, outcome.masked, outcome.failed) == told
 
 
 def test_torn_and_broken_lines_cost_only_their_own_rollouts(tmp_path: Path) -> None:
