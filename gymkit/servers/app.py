@@ -16,7 +16,7 @@ log = logging.getLogger("gymkit")
 Handler = Callable[[Request], Awaitable[Any]]
 
 _HEALTH = ("/", "/health", "/healthz", "/livez", "/readyz")
-_PREFIX = re.compile(r"/ng-rollout/([A-Za-z0-9][A-Za-z0-9._-]*)(/.*)")
+_PREFIX = re.compile(r"/ng-rollout/([A-Za-z0-9][A-Za-z0-9._-]*)(/training-token-capture)?(/.*)")
 
 
 class ServerApp:
@@ -46,16 +46,19 @@ class ServerApp:
         """Let go of connections and sessions."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """ASGI. The ``/ng-rollout/<id>`` prefix is taken off, so that a client may always use it."""
+        """ASGI. The ``/ng-rollout/<id>[/training-token-capture]`` prefix is taken off: a client may always use it."""
         if scope["type"] != "http":
             return
         path = scope["path"]
-        if path.startswith("/ng-rollout/") and (match := _PREFIX.fullmatch(path)):
-            path = match[2]
+        prefix = _PREFIX.fullmatch(path) if path.startswith("/ng-rollout/") else None
+        if prefix:
+            path = prefix[3]
         try:
             request = await read_request(scope, receive, path)
         except Disconnected:
             return
+        if prefix:
+            request.rollout, request.training = prefix[1], prefix[2] is not None
         handler = self._handlers.get(f"{request.method} {path}", self.other)
         answer = await self._answer(handler, request)
         await answer(send)

@@ -34,15 +34,17 @@ class Disconnected(Exception):
 
 
 class Request:
-    """What a client sent."""
+    """What a client sent. ``path`` is without the ``/ng-rollout/…`` prefix, which became ``rollout`` and ``training``."""
 
-    __slots__ = ("body", "headers", "method", "path")
+    __slots__ = ("body", "headers", "method", "path", "rollout", "training")
 
     def __init__(self, method: str, path: str, headers: Headers, body: bytes) -> None:
         self.method = method
         self.path = path
         self.headers = headers
         self.body = body
+        self.rollout: str | None = None
+        self.training = False
 
     def json(self) -> Any:
         """The body as JSON. Raises Refused(422)."""
