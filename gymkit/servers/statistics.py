@@ -55,6 +55,8 @@ def describe(rollouts: Sequence[Measured], columns: Sequence[str], whole: bool) 
     ``std/`` needs two values; it is 0 for a column without gaps when no column has two. ``whole`` keeps extremes of
     whole numbers whole.
     """
+    if len(rollouts) == 1:
+        return _describe_one(rollouts[0].numbers, columns, int if whole else float)
     found = {name: _Column([each.numbers.get(name, math.nan) for each in rollouts]) for name in columns}
     found = {name: column for name, column in found.items() if column.present}
     stats: dict[str, Number] = {f"mean/{name}": column.mean() for name, column in found.items()}
@@ -63,6 +65,16 @@ def describe(rollouts: Sequence[Measured], columns: Sequence[str], whole: bool) 
     stats |= {f"min/{name}": cast(min(column.present)) for name, column in found.items()}
     stats |= {f"median/{name}": median(column.present) for name, column in found.items()}
     return stats | {f"std/{name}": value for name, value in _deviations(found).items()}
+
+
+def _describe_one(numbers: Mapping[str, Number], columns: Sequence[str], cast: type[Number]) -> dict[str, Number]:
+    """The same for one rollout: most runs have one of each task, and this is most of their aggregation."""
+    values = [(name, numbers[name]) for name in columns if name in numbers and not math.isnan(numbers[name])]
+    stats: dict[str, Number] = {f"mean/{name}": float(value) for name, value in values}
+    stats |= {f"max/{name}": cast(value) for name, value in values}
+    stats |= {f"min/{name}": cast(value) for name, value in values}
+    stats |= {f"median/{name}": float(value) for name, value in values}
+    return stats | {f"std/{name}": 0.0 for name, _ in values}
 
 
 def _deviations(columns: Mapping[str, _Column]) -> dict[str, float]:
