@@ -21,23 +21,29 @@ HOUSE = frozenset({"config_paths", "default_host", "head_server"})
 RUN = frozenset(
     {
         *("agent_map", "agent_name", "allow_partial_rollouts", "count_failure_classes_as_zero"),
-        *("count_missing_rollouts_as_zero", "disable_aggregation", "disable_health_check", "dispatch_budget_s"),
-        *("dispatch_longest_first", "drain_margin_s", "environment_routing_mode", "environment_server_name"),
-        *("environment_server_routes", "fan_out", "health_check_ignored_checks", "health_check_workers"),
-        *("input_jsonl_fpath", "interleave_repeats", "limit", "materialized_inputs_jsonl_fpath"),
-        *("max_resident_rollout_tasks", "num_repeats", "num_repeats_add_seed", "num_samples_in_parallel"),
-        *("output_jsonl_fpath", "prompt_config", "require_complete", "responses_create_params", "resume_from_cache"),
-        *("retain_results_in_memory", "retry_invalid_judge_responses", "retry_terminal_timeouts"),
-        *("rollout_collection_driver", "rollouts_jsonl_fpath", "route_failures_to_sidecar", "skills", "split"),
-        *("reuse_existing_data_preparation", "upload_rollouts"),
+        *("count_missing_rollouts_as_zero", "disable_aggregation", "dispatch_budget_s", "dispatch_longest_first"),
+        *("drain_margin_s", "environment_routing_mode", "environment_server_name", "environment_server_routes"),
+        *("fan_out", "input_jsonl_fpath", "interleave_repeats", "limit", "materialized_inputs_jsonl_fpath"),
+        *("num_repeats", "num_repeats_add_seed", "num_samples_in_parallel", "output_jsonl_fpath", "prompt_config"),
+        *("require_complete", "responses_create_params", "resume_from_cache", "retry_invalid_judge_responses"),
+        *("retry_terminal_timeouts", "rollout_collection_driver", "rollouts_jsonl_fpath"),
+        *("route_failures_to_sidecar", "skills", "split"),
     }
 )
 """Settings of ``eval run`` and ``eval profile``. A command says which of them it reads (``Config.settings``)."""
 
 FOREIGN = frozenset(
     {
-        *("allow_openai_version_skew", "allow_unsupported_pairing", "cache_dir", "component_name", "disallowed_ports"),
-        *("dry_run", "entrypoint", "error_on_agent_without_environment_server", "error_on_almost_servers"),
+        *("allow_openai_version_skew", "allow_unsupported_pairing", "cache_dir", "component_name"),
+        *("disable_health_check", "disallowed_ports", "health_check_ignored_checks", "health_check_workers"),
+        *("max_resident_rollout_tasks", "retain_results_in_memory", "reuse_existing_data_preparation"),
+        *(
+            "upload_rollouts",
+            "dry_run",
+            "entrypoint",
+            "error_on_agent_without_environment_server",
+            "error_on_almost_servers",
+        ),
         *("head_server_deps", "hf_token", "json", "model_call_capture_dir", "model_endpoint_readiness_timeout_seconds"),
         *("nemo_gym_log_dir", "observability_enabled", "pip_install_verbose", "policy_api_key", "policy_base_url"),
         *("policy_model_name", "port_range_high", "port_range_low", "python_version", "query", "ray_head_node_address"),

@@ -8,15 +8,12 @@ from typing import Any
 from gymkit.errors import ConfigError
 from gymkit.nearest import nearest
 from gymkit.servers.resources import ResourcesServer
+from gymkit.shipped import ENVIRONMENT_ALIASES
 
 SHIPPED = {"counter": "Counter", "synonyms": "Synonyms", "weather": "Weather"}
 """Implementation to class; the module has the implementation's name, and so has its task file under ``data/``."""
 
-ALIASES = {
-    "example_session_state_mgmt": "counter",
-    "example_multi_step": "synonyms",
-    "example_single_tool_call": "weather",
-}
+ALIASES = ENVIRONMENT_ALIASES
 """NeMo Gym's names for the same environments."""
 
 

@@ -1,0 +1,112 @@
+"""``gymkit eval run``: collect rollouts, with servers that run already or with those of a configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Literal
+
+import typer
+from pydantic import BaseModel, Field
+
+from gymkit.cli.tokens import settings_of
+from gymkit.collect.outcome import Outcome
+from gymkit.collect.plan import Expansion
+from gymkit.config import Config
+from gymkit.errors import ConfigError
+from gymkit.sdk import bridge
+from gymkit.sdk.collection import Collection
+from gymkit.sdk.configured import agent_named, build, run_of
+from gymkit.servers.head import fetch_config
+from gymkit.shipped import data_file
+
+
+class RunSettings(BaseModel):
+    """The settings of ``eval run``, by NeMo Gym's names."""
+
+    agent_name: str | None = None
+    """The agent to run; by default the only one there is."""
+    input_jsonl_fpath: str
+    """Task rows, one JSON object a line."""
+    output_jsonl_fpath: str
+    """The main file of results; its siblings take their names from it."""
+    limit: int | None = Field(None, gt=0)
+    """Only the first so many task rows."""
+    num_repeats: int | None = Field(None, gt=0)
+    """Rollouts of each task row, by default 1."""
+    num_repeats_add_seed: bool = False
+    """Whether the rollout index goes along as a sampling seed."""
+    interleave_repeats: bool = False
+    """Whether every task runs once before any runs again."""
+    num_samples_in_parallel: int | None = Field(None, gt=0)
+    """Rollouts in flight, by default what the agent allows."""
+    resume_from_cache: bool = False
+    """Go on with the run on disk."""
+    responses_create_params: dict[str, Any] = {}
+    """Laid over each row's own parameters."""
+    disable_aggregation: bool = False
+    """Leave out the metrics file."""
+    require_complete: bool = False
+    """End with an error unless every rollout has a result."""
+    route_failures_to_sidecar: Literal[True] = True
+    """Always so: a failure never ends a run."""
+
+
+def run(config: Config, *, no_serve: bool, search_dirs: Iterable[Path]) -> None:
+    """Collect, and print how it ended. Raises ConfigError, InputError, StoreError, ServerError, IncompleteRun."""
+    settings = settings_of(config, RunSettings)
+    tasks = data_file(settings.input_jsonl_fpath, search_dirs)
+    if no_serve:
+        _refuse_servers(config)
+        config = fetch_config(config.head.url)
+    elif not config.servers:
+        raise ConfigError(
+            "there is no agent to run: name a configuration (--config FILE), or add --no-serve to use the servers that "
+            "`gymkit env start` has running"
+        )
+    collection = run_of(
+        config,
+        agent_named(config, settings.agent_name),
+        apps=None if no_serve else build(config),
+        tasks=tasks,
+        output=Path(settings.output_jsonl_fpath),
+        expansion=Expansion(
+            limit=settings.limit,
+            repeats=settings.num_repeats or 1,
+            add_seed=settings.num_repeats_add_seed,
+            interleave=settings.interleave_repeats,
+            responses_create_params=settings.responses_create_params,
+        ),
+        concurrency=settings.num_samples_in_parallel,
+        resume=settings.resume_from_cache,
+        aggregate=not settings.disable_aggregation,
+        require_complete=settings.require_complete,
+    )
+    report(_collected(collection))
+
+
+def report(outcome: Outcome) -> None:
+    """Print how a run ended: the counts, the mean beside its denominator, the file."""
+    typer.echo(str(outcome))
+    mean = "none" if outcome.mean is None else f"{outcome.mean:.4g}" if outcome.mean % 1 else f"{outcome.mean:.1f}"
+    typer.echo(f"mean/reward: {mean} ({outcome.scored} of {outcome.expected} rollouts)")
+    typer.echo(str(outcome.output))
+
+
+def _collected(collection: Collection) -> Outcome:
+    with collection.watched():
+        try:
+            return bridge.run(collection.collect())
+        except KeyboardInterrupt:
+            if collection.begun:
+                done, total = collection.progress.done, collection.progress.total
+                typer.echo(
+                    f"stopped: {done} of {total} rollouts are in {collection.output}; --resume goes on", err=True
+                )
+            raise
+
+
+def _refuse_servers(config: Config) -> None:
+    for name in config.sources[-1].tree:
+        if name in config.servers:
+            raise ConfigError(f"{name} has no effect with --no-serve: its servers run already, as they were started")
