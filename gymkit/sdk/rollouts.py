@@ -100,14 +100,14 @@ class Rollouts:
 
     def record(self, task: int, rollout: int = 0) -> dict[str, Any]:
         """The whole row of one rollout: its result, or else its last failed attempt. Raises StoreError."""
-        return self._records.record(task, rollout)
+        return self._records.record(int(task), int(rollout))
 
     def conversation(self, task: int, rollout: int = 0) -> Any:
         """One rollout's conversation, readable in the cell and as text. Raises StoreError."""
         from gymkit.frames import tool_calls, trajectories
         from gymkit.views.transcript import Transcript
 
-        keys = [(task, rollout)]
+        keys = [(int(task), int(rollout))]
         return Transcript(trajectories.frame(self._records, keys), tool_calls.frame(self._records, keys))
 
     def summary(self) -> Any:
