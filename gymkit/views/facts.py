@@ -121,19 +121,19 @@ class Facts:
         """In a few words: starting, running, stopping, or how it ended."""
         if self.running:
             return f"{'stopping …' if self.stopping else 'running'} {clock(self.seconds)}"
-        if not self.seconds and not self.done:
+        if not self._begun:
             return "starting …"
         if self.done >= self.total:
             return f"finished in {clock(self.seconds)}"
         return f"stopped after {clock(self.seconds)}, {self.total - self.done:,} not run"
 
     def stats(self) -> list[tuple[str, str]]:
-        """Return the numbers as (what, value) pairs; a mean never comes without its denominator."""
-        mean = "none yet" if self.mean_reward is None else f"{self.mean_reward:#.3g} over {self.scored:,} scored"
+        """Return the numbers as (what, value) pairs."""
+        mean = "none yet" if self.mean_reward is None else self._mean()
         unscored = [("without a reward", f"{self.unscored:,}")] if self.unscored else []
         pace = [("per second", _rate(self.rate)), ("left", clock(self.eta))] if self.running else []
         return [
-            ("done", f"{self.done:,} of {self.total:,}"),
+            ("done", self._of_total()),
             ("failed", f"{self.failed:,}"),
             ("masked", f"{self.masked:,}"),
             *unscored,
@@ -151,10 +151,11 @@ class Facts:
 
     def line(self) -> str:
         """Return everything in one line of plain text."""
-        words = [
-            f"{what} {value}" if what in ("mean reward", "left") else f"{value} {what}" for what, value in self.stats()
-        ]
-        return visible(", ".join(filter(None, [*words, self.silence()])))
+        mean = "no reward yet" if self.mean_reward is None else f"reward {self._mean()}"
+        unscored = f"{self.unscored:,} without a reward" if self.unscored else ""
+        pace = [f"{_rate(self.rate)}/s", f"{clock(self.eta)} left"] if self.running else []
+        counts = [f"{self._of_total()} done", f"{self.failed:,} failed", f"{self.masked:,} masked"]
+        return visible(", ".join(filter(None, [*counts, unscored, mean, *pace, self.silence()])))
 
     def html(self, title: str) -> Html:
         """Return everything as a panel."""
@@ -167,6 +168,17 @@ class Facts:
             tag("p", self.silence(), class_="gk-bad") if self.silent else "",
             class_="gk-progress",
         )
+
+    @property
+    def _begun(self) -> bool:
+        return self.running or self.seconds > 0
+
+    def _of_total(self) -> str:
+        return f"{self.done:,} of {f'{self.total:,}' if self._begun else '?'}"
+
+    def _mean(self) -> str:
+        """The mean, never without its denominator."""
+        return f"{self.mean_reward:#.3g} over {self.scored:,} scored"
 
     def _bar(self) -> Html:
         parts = [(name, getattr(self, name)) for name in ("scored", "masked", "unscored", "failed")]

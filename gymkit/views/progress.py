@@ -140,11 +140,13 @@ class NotebookPanel:
         static = {"text/html": html, "text/plain": text}
         update_display(static, raw=True, display_id=self._id)  # type: ignore[no-untyped-call]
         for widget in (self._panel, self._style, self._body, self._button, self._hint):
-            widget.close()
+            for part in (widget, widget.layout, getattr(widget, "style", None)):
+                if part is not None:  # else it would be saved with the notebook, for nobody
+                    part.close()
 
 
 class TerminalLine:
-    """One line of a terminal, rewritten in place."""
+    """The title, and under it one line that is rewritten in place."""
 
     def __init__(self, title: str) -> None:
         self._title = visible(title)
@@ -153,19 +155,14 @@ class TerminalLine:
     def show(self, facts: Facts, stop: Callable[[], None]) -> None:
         from tqdm import tqdm
 
-        self._bar = tqdm(
-            desc=self._title,
-            total=facts.total,
-            bar_format="{desc} |{bar:20}| {postfix}",
-            file=sys.stderr,
-            mininterval=0,
-        )
+        print(self._title, file=sys.stderr)
+        self._bar = tqdm(total=facts.total, bar_format="|{bar:8}| {desc}", file=sys.stderr, dynamic_ncols=True)
         self.update(facts)
 
     def update(self, facts: Facts) -> None:
         self._bar.total = facts.total
         self._bar.n = facts.done
-        self._bar.set_postfix_str(facts.line())
+        self._bar.set_description_str(facts.line())
 
     def close(self, facts: Facts) -> None:
         self.update(facts)

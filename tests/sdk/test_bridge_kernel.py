@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
-from jupyter_client.blocking.client import BlockingKernelClient
-from jupyter_client.manager import KernelManager
 
-WAIT = 60
+from tests.kernels import Kernel, start_kernel
+
 PREPARE = """
 import asyncio
 from gymkit.sdk import bridge
@@ -28,49 +24,11 @@ async def collect(number):
 """
 
 
-class Kernel:
-    def __init__(self, manager: KernelManager) -> None:
-        self.manager = manager
-        self.client: BlockingKernelClient = manager.client()
-        self.client.start_channels()
-        self.client.wait_for_ready(timeout=WAIT)
-
-    def queue(self, code: str) -> str:
-        return str(self.client.execute(code))
-
-    def result(self, request: str, *, interrupt_at: str = "") -> str:
-        """Wait for the end of a cell and return what it printed, with the name of its error if it had one."""
-        printed = ""
-        while True:
-            message: dict[str, Any] = self.client.get_iopub_msg(timeout=WAIT)
-            if message["parent_header"].get("msg_id") != request:
-                continue
-            kind, content = message["msg_type"], message["content"]
-            if kind == "stream":
-                printed += content["text"]
-                if interrupt_at and interrupt_at in content["text"]:
-                    self.manager.interrupt_kernel()
-            elif kind == "error":
-                printed += f"{content['ename']}: {content['evalue']}"
-            elif kind == "status" and content["execution_state"] == "idle":
-                return printed
-
-    def cell(self, code: str, **how: str) -> str:
-        return self.result(self.queue(code), **how)
-
-
 @pytest.fixture(scope="module")
 def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
-    root = Path(__file__).parents[2]
-    manager = KernelManager(kernel_name="python3")
-    manager.start_kernel(cwd=str(root), env={**os.environ, "IPYTHONDIR": str(tmp_path_factory.mktemp("ipython"))})
-    kernel = Kernel(manager)
-    try:
+    with start_kernel(tmp_path_factory.mktemp("ipython")) as kernel:
         assert kernel.cell(PREPARE) == ""
         yield kernel
-    finally:
-        kernel.client.stop_channels()
-        manager.shutdown_kernel(now=True)
 
 
 @pytest.mark.parametrize("call", ["bridge.run(collect(2))", "await bridge.arun(collect(2))"])
