@@ -6,7 +6,7 @@ time that our servers spend on a rollout.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, MutableMapping
 from typing import Any
 
 from gymkit.wire import codec
@@ -34,7 +34,7 @@ class Disconnected(Exception):
 
 
 class Request:
-    """What a client sent. ``path`` is without the ``/ng-rollout/…`` prefix, which became ``rollout`` and ``training``."""
+    """What a client sent; the prefix of ``path`` (``/ng-rollout/…``) was taken off: ``rollout`` and ``training``."""
 
     __slots__ = ("body", "headers", "method", "path", "rollout", "training")
 
@@ -64,16 +64,20 @@ class Request:
         """The first header line called ``name`` (lower case)."""
         return next((value.decode("latin-1") for key, value in self.headers if key == name), None)
 
+    def cookies(self) -> dict[str, str]:
+        """The cookies, name to raw value."""
+        return dict(self._cookies())
+
     def cookie(self, name: str) -> str | None:
         """The raw value of a cookie."""
-        start = f"{name}="
-        for key, value in self.headers:
+        return next((value for key, value in self._cookies() if key == name), None)
+
+    def _cookies(self) -> Iterator[tuple[str, str]]:
+        for key, line in self.headers:
             if key == b"cookie":
-                for pair in value.decode("latin-1").split(";"):
-                    pair = pair.strip()
-                    if pair.startswith(start):
-                        return pair[len(start) :]
-        return None
+                for pair in line.decode("latin-1").split(";"):
+                    name, _, value = pair.strip().partition("=")
+                    yield name, value
 
 
 class Answer:

@@ -122,28 +122,31 @@ class Route(ABC):
         payload: Any = None,
         *,
         cookies: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
         knob: str = "timeout",
         attempts: int = 1,
     ) -> Reply:
-        """POST ``payload`` as JSON (bytes are sent as they are).
+        """POST ``payload`` as JSON (bytes are sent as they are), with ``headers`` beside.
 
         ``timeout`` bounds the whole call in seconds (None where the caller stands under a bound of its own) and
         ``knob`` is what the error names as its setting; ``attempts`` is how often a connection is tried, half a second
         apart. Raises Unreachable or CallTimeout; a status is the caller's business (``Reply.expect_ok``).
         """
         body = payload if isinstance(payload, bytes) else codec.dumps(payload)
-        headers = [_JSON]
+        lines = [_JSON]
+        if headers:
+            lines += [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
         if cookies:
-            headers.append(
+            lines.append(
                 (b"cookie", "; ".join(f"{name}={value}" for name, value in cookies.items()).encode("latin-1"))
             )
         if timeout is None:
-            return await self._send_patiently("POST", path, headers, body, attempts)
+            return await self._send_patiently("POST", path, lines, body, attempts)
         bound = asyncio.timeout(timeout)
         try:
             async with bound:
-                return await self._send_patiently("POST", path, headers, body, attempts)
+                return await self._send_patiently("POST", path, lines, body, attempts)
         except TimeoutError as error:
             if not bound.expired():
                 raise
