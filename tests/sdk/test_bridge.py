@@ -216,20 +216,24 @@ def test_a_cancellation_goes_through_arun_as_through_an_await(keeps: bool) -> No
 
 
 def test_arun_cancelled_before_its_first_step_never_starts_the_coroutine() -> None:
+    async def a_few_steps() -> None:
+        for _ in range(10):
+            await asyncio.sleep(0)
+
     async def main() -> None:
+        blocked, begun = threading.Event(), []
+
         async def hold() -> None:
             blocked.wait(10)  # keeps the background loop from taking up anything else
-
-        blocked, begun = threading.Event(), []
 
         async def begin() -> None:
             begun.append(True)
 
         holding = asyncio.create_task(bridge.arun(hold()))
         task = asyncio.create_task(bridge.arun(begin()))
-        await asyncio.sleep(0.02)
+        await a_few_steps()
         task.cancel()
-        await asyncio.sleep(0.02)
+        await a_few_steps()
         blocked.set()
         await holding
         with pytest.raises(asyncio.CancelledError):
@@ -237,6 +241,25 @@ def test_arun_cancelled_before_its_first_step_never_starts_the_coroutine() -> No
         assert begun == []
 
     asyncio.run(main())
+
+
+def test_start_does_not_wait_and_gives_what_cancels() -> None:
+    ended = threading.Event()
+
+    async def follow() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    async def cell() -> None:
+        end = bridge.start(follow())
+        assert await bridge.arun(double(1)) == 2
+        assert not ended.is_set()
+        end()
+
+    asyncio.run(cell())
+    assert ended.wait(10)
 
 
 # --- the process ----------------------------------------------------------------------------------------------------
