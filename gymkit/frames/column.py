@@ -50,8 +50,9 @@ def conform(frame: pd.DataFrame, columns: Iterable[Column[Any]]) -> pd.DataFrame
 def _conformed(series: pd.Series[Any], column: Column[Any]) -> pd.Series[Any]:
     if column.dtype != CATEGORY:
         return series.astype(pd.api.types.pandas_dtype(column.dtype))
-    values = series.astype(object).where(series.notna(), None)
-    return pd.Series(array(CATEGORY, list(values), column.categories), index=series.index)
+    seen = series.astype(CATEGORY).cat.categories
+    names = [*column.categories, *(name for name in seen if name not in column.categories)]
+    return series.astype(pd.CategoricalDtype(pd.Index(names, dtype=str)))
 
 
 class Builder(Generic[Source]):
