@@ -81,8 +81,8 @@ def _per_task(run: Scores) -> pd.DataFrame:
     sums = np.bincount(scored["label"], weights=scored["reward"].to_numpy(dtype=float), minlength=len(names))
     means = np.divide(sums, count, out=np.full(len(names), np.nan), where=count > 0)
     table["mean"] = pd.array(means, dtype="Float64")
-    ranked = scored.sort_values("reward", kind="stable")
-    for place, rows in (("first", scored), ("worst", ranked), ("best", ranked.iloc[::-1])):
+    worst, best = (scored.sort_values("reward", ascending=up, kind="stable") for up in (True, False))
+    for place, rows in (("first", scored), ("worst", worst), ("best", best)):
         found = rows.drop_duplicates("label").set_index("label").reindex(range(len(names)))
         for key in ("task_index", "rollout_index"):
             table[f"{place}_{key}"] = found[key].convert_dtypes().to_numpy(dtype=object)

@@ -6,15 +6,16 @@ A ``rewards`` frame has it all. A table of the user's own needs a task column an
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from gymkit.errors import ConfigError
+from gymkit.nearest import nearest
 from gymkit.stats.interval import Floats, Range, to_unit
 
 STATUSES = ("scored", "masked", "failed", "missing")
@@ -33,21 +34,26 @@ class Scores:
     reward_range: Range | None
     """Lowest and highest reward possible; None when not known."""
 
-    @property
+    @cached_property
     def scored(self) -> pd.DataFrame:
         """The rows with a measured reward."""
         return self.frame[self.frame["status"] == "scored"]
 
-    @property
+    @cached_property
     def counts(self) -> dict[str, int]:
         """``expected`` and the four statuses, in this order."""
         found = self.frame["status"].value_counts()
         return {"expected": len(self.frame), **{status: int(found.get(status, 0)) for status in STATUSES}}
 
-    @property
+    @cached_property
     def tasks(self) -> int:
         """Number of different tasks, scored or not."""
         return int(self.frame["task"].nunique())
+
+    @cached_property
+    def task_clusters(self) -> npt.NDArray[np.object_]:
+        """The cluster of each task, in order of appearance."""
+        return self.frame.drop_duplicates("task")["cluster"].to_numpy(dtype=object)
 
     def filled(self, value: float) -> Floats:
         """All rewards, with ``value`` for each rollout that has none."""
@@ -87,10 +93,7 @@ def column(frame: pd.DataFrame, name: str) -> pd.Series:
     """The column ``name``; a ConfigError that names the nearest one when it is absent."""
     if name in frame.columns:
         return frame[name]
-    names = [str(known) for known in frame.columns]
-    near = difflib.get_close_matches(name, names, n=1)
-    hint = f"Did you mean {near[0]!r}?" if near else f"It has: {', '.join(names[:30]) or 'no columns'}."
-    raise ConfigError(f"the frame has no column {name!r}. {hint}")
+    raise ConfigError(f"the frame has no column {name!r}: {nearest(name, map(str, frame.columns))}")
 
 
 def find_range(reward: pd.Series, declared: Range | None) -> Range | None:

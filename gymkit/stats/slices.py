@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pandas as pd
 
 from gymkit.errors import ConfigError
 from gymkit.stats.interval import Range
-from gymkit.stats.scores import STATUSES, column, find_range, numbers
-from gymkit.stats.summary import Summary, summary
+from gymkit.stats.scores import STATUSES, column, find_range, numbers, read_scores
+from gymkit.stats.summary import Summary, summarise
 
 COUNTS = ("expected", *STATUSES, "tasks")
 NUMBERS = ("mean", "low", "high", "lower_bound", "upper_bound")
@@ -34,11 +36,10 @@ def by(
         column(rewards, name)
     shared = find_range(numbers(rewards), reward_range)
     groups = rewards.groupby(list(columns), dropna=False, observed=True, sort=False)
-    rows = [
-        dict(zip(columns, key, strict=True))
-        | _row(summary(part, task=task, cluster=cluster, reward_range=shared, level=level))
-        for key, part in groups
-    ]
+    rows = []
+    for key, part in groups:
+        scores = replace(read_scores(part, task, cluster), reward_range=shared)
+        rows.append(dict(zip(columns, key, strict=True)) | _row(summarise(scores, level=level)))
     types = dict.fromkeys(COUNTS, "Int64") | dict.fromkeys(NUMBERS, "Float64") | {"method": "string", "note": "string"}
     frame = pd.DataFrame(rows, columns=[*columns, *types]).astype(types)
     return frame.astype({name: rewards[name].dtype for name in columns})

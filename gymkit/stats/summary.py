@@ -73,7 +73,11 @@ class Summary:
             if not np.isnan(cell.value)
         ]
         head = ["", "value", f"{self.level:.0%} interval", "n", "method"]
-        body = display.table(head, rows, "Intervals say how far other tasks of the same kind would move a number.") if rows else ""
+        body = (
+            display.table(head, rows, "Intervals say how far other tasks of the same kind would move a number.")
+            if rows
+            else ""
+        )
         return display.card(f"mean {self['mean']}", self.facts, self.warnings, body)
 
     def _curve_names(self) -> list[str]:
@@ -108,6 +112,11 @@ def summary(
     """
     scores = read_scores(rewards, task, cluster, reward_range)
     answers = None if answer is None else column(rewards, answer).reset_index(drop=True)
+    return summarise(scores, answers, success, level)
+
+
+def summarise(scores: Scores, answers: pd.Series | None = None, success: float = 1.0, level: float = 0.95) -> Summary:
+    """As ``summary``, of rollouts that are read already; ``answers`` has one value a row of ``scores.frame``."""
     tasks = task_table(scores, success, answers)
     found = _counts(scores) | _means(scores, tasks, level) | _variation(scores) | _curves(scores, tasks, level)
     shape = f"{display.plural(scores.tasks, 'task')} × {repeats(tasks['expected'].tolist())}"
@@ -161,7 +170,7 @@ def _over_tasks(
 ) -> Interval:
     """Mean over the tasks that have a value; the units are clusters of tasks."""
     known = values.notna().to_numpy(dtype=bool)
-    clusters = scores.frame.drop_duplicates("task")["cluster"].to_numpy()[known]
+    clusters = scores.task_clusters[known]
     return cluster_mean(values[known].to_numpy(dtype=float), clusters, reward_range=reward_range, level=level)
 
 
@@ -186,8 +195,8 @@ def _warnings(scores: Scores, tasks: pd.DataFrame, found: dict[str, Interval], s
         )
     if mean.n and tasks["scored"].nunique() > 1:
         texts.append(
-            f"tasks have {repeats(tasks['scored'].tolist())} scored rollouts: with each task counting the same the mean "
-            f"is {number(even)}, and pass@k leaves out tasks with fewer than k."
+            f"tasks have {repeats(tasks['scored'].tolist())} scored rollouts: with each task counting the same the "
+            f"mean is {number(even)}, and pass@k leaves out tasks with fewer than k."
         )
     if 0 < mean.n < 5:
         texts.append(f"only {display.plural(mean.n, 'independent unit')}: how other tasks would go is hardly known.")
