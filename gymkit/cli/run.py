@@ -58,7 +58,7 @@ def run(config: Config, *, no_serve: bool, search_dirs: Iterable[Path]) -> None:
     tasks = data_file(settings.input_jsonl_fpath, search_dirs)
     if no_serve:
         _refuse_servers(config)
-        config = fetch_config(config.head.url)
+        config = bridge.run(fetch_config(config.head.url))
     elif not config.servers:
         raise ConfigError(
             "there is no agent to run: name a configuration (--config FILE), or add --no-serve to use the servers that "

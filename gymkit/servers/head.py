@@ -10,16 +10,16 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-import httpx
-
 from gymkit.config import Config
-from gymkit.errors import BadStatus, InvalidReply, Unreachable
+from gymkit.errors import InvalidReply, ServerError
 from gymkit.servers.app import Handler, ServerApp
 from gymkit.servers.http import Answer, Request, json_answer
-from gymkit.wire import codec
+from gymkit.servers.route import Route
 
 FETCH_SECONDS = 10.0
 """Seconds that the endpoint may take to answer a client."""
+
+_ADVICE = "start the servers with `gymkit env start`, or name the right port with +head_server.port=…"
 
 
 class Head(ServerApp):
@@ -53,33 +53,22 @@ class Head(ServerApp):
         return self._instances
 
 
-def fetch_config(url: str) -> Config:
+async def fetch_config(url: str) -> Config:
     """The configuration that the discovery endpoint at ``url`` publishes, ours or NeMo Gym's.
 
-    Raises Unreachable, BadStatus or InvalidReply with a sentence that says how to start one.
+    Raises ServerError with a sentence that says how to start one, ConfigError for a text that is no configuration.
     """
-    address = f"{url}/global_config_dict_yaml"
-    advice = "start the servers with `gymkit env start`, or name the right port with +head_server.port=…"
+    route = Route.to_url("head_server", url)
     try:
-        with httpx.Client(trust_env=False, timeout=FETCH_SECONDS) as client:
-            reply = client.get(address)
-    except httpx.HTTPError as error:
-        message = f"no discovery endpoint answers at {url} ({type(error).__name__}): {advice}"
-        raise Unreachable(message, server="head_server", url=address) from error
-    if reply.status_code != 200:
-        message = f"{address} answered {reply.status_code}, so it is no discovery endpoint: {advice}"
-        raise BadStatus(message, server="head_server", url=address, status=reply.status_code)
-    return _published(reply.content, url, address, advice)
-
-
-def _published(body: bytes, url: str, address: str, advice: str) -> Config:
-    try:
-        text = codec.loads(body)
-    except ValueError:
-        text = None
+        text = (await route.get("/global_config_dict_yaml", timeout=FETCH_SECONDS)).expect_ok().json()
+    except ServerError as error:
+        error.args = (f"{error}; {_ADVICE}",)
+        raise
+    finally:
+        await route.aclose()
     if not isinstance(text, str):
-        message = f"{address} answered with something other than a configuration: {advice}"
-        raise InvalidReply(message, server="head_server", url=address)
+        message = f"{url} publishes something other than a configuration; {_ADVICE}"
+        raise InvalidReply(message, server=route.name, url=url)
     return Config.published(text, url)
 
 

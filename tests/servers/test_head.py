@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 
 import httpx
@@ -9,7 +10,7 @@ import pytest
 import yaml
 
 from gymkit.config import Config, load
-from gymkit.errors import BadStatus, ConfigError, InvalidReply, Unreachable
+from gymkit.errors import BadStatus, ConfigError, InvalidReply, NotJson, Unreachable
 from gymkit.servers.head import Head, fetch_config
 from gymkit.servers.hosting import Hosted, serve
 from tests.servers.test_hosting import hello
@@ -70,7 +71,7 @@ def test_lists_the_instances(hosted: Hosted) -> None:
 
 
 def test_a_client_learns_where_everything_is(hosted: Hosted, config: Config) -> None:
-    there = fetch_config(hosted.url)
+    there = asyncio.run(fetch_config(hosted.url))
     assert {name: server.url for name, server in there.servers.items()} == {
         name: server.url for name, server in config.servers.items()
     }
@@ -79,14 +80,14 @@ def test_a_client_learns_where_everything_is(hosted: Hosted, config: Config) -> 
 
 def test_proxies_are_not_asked(hosted: Hosted, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
-    assert "far" in fetch_config(hosted.url).servers
+    assert "far" in asyncio.run(fetch_config(hosted.url)).servers
 
 
 def test_nobody_there() -> None:
     with serve(hello) as gone:
         pass
     with pytest.raises(Unreachable) as caught:
-        fetch_config(gone.url)
+        asyncio.run(fetch_config(gone.url))
     assert gone.url in str(caught.value)
     assert "gymkit env start" in str(caught.value)
 
@@ -95,7 +96,7 @@ def test_nobody_there() -> None:
     ("status", "body", "error"),
     [
         (404, b"{}", BadStatus),
-        (200, b"<html>", InvalidReply),
+        (200, b"<html>", NotJson),
         (200, b'{"a": 1}', InvalidReply),
         (200, b'"[1"', ConfigError),
     ],
@@ -107,5 +108,5 @@ def test_somebody_else_there(status: int, body: bytes, error: type[Exception]) -
         await send({"type": "http.response.body", "body": body})  # type: ignore[operator]
 
     with serve(other) as hosted, pytest.raises(error) as caught:
-        fetch_config(hosted.url)
+        asyncio.run(fetch_config(hosted.url))
     assert hosted.url in str(caught.value)
