@@ -104,11 +104,28 @@ class RemoteAgent:
         """The agent server; the same code runs from YAML."""
         return remote.RemoteAgent(self.name, self.config, resources)
 
-    async def acheck(self, env: Env) -> Report:
-        """Try the service against the contract, rule by rule: what was sent, what came, and how to fix it."""
+    async def acheck(self, env: Env | None = None, *, timeout: float = 30.0, budget: float = 60.0) -> Report:
+        """Try the service against the contract, rule by rule, before a run.
+
+        About 60 calls: rollouts of up to three tasks, one by one and at once (within ``concurrency``), rollouts with a
+        tool error, and odd requests, one of a megabyte (some 250,000 tokens for a model that reads all of it).
+
+        Parameters
+        ----------
+        env:
+            Whose tasks to try it with; by default the counter's.
+        timeout:
+            Seconds that one call of the service may take.
+        budget:
+            Seconds that the whole check may take; rules that were not reached by then are skipped.
+
+        Returns a report: ``print`` it, ``.ok`` says that no rule failed, and ``.frame`` has one row per rule with the
+        result (pass, warn, fail, skip), what was sent, what came, why it matters and how to fix it. Raises GymkitError
+        when the environment fails, so that the service cannot be judged.
+        """
         from gymkit.sdk.check import acheck
 
-        return await acheck(self, env)
+        return await acheck(self, env, timeout=timeout, budget=budget)
 
     check = bridge.twin(acheck)
 
