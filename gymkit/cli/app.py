@@ -182,11 +182,11 @@ def demo(
 @exits()
 def lab(
     context: typer.Context,
-    folder: Annotated[Path, typer.Argument(help="Where the copies go.")] = Path("gymkit-lab"),
+    folder: Annotated[Path, typer.Option(metavar="DIR", help="Where the copies go.")] = Path("gymkit-lab"),
 ) -> None:
-    """Copy the tutorials and workbench notebooks to FOLDER and open them in JupyterLab.
+    """Copy the tutorials and workbench notebooks to a folder and open them in JupyterLab.
 
-    A notebook that you changed is never overwritten. Further options go to JupyterLab.
+    A notebook that you changed is never overwritten. Further options go to JupyterLab (--no-browser, --port).
     """
     from gymkit.cli.lab import lab
 

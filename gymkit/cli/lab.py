@@ -16,6 +16,7 @@ from gymkit.shipped import shipped
 from gymkit.wire import codec
 
 FOLDERS = ("tutorials", "notebooks")
+_LEFT_BY_RUNS = frozenset({"__pycache__", "results"})
 _RECORD = ".gymkit-lab.json"
 
 
@@ -67,9 +68,9 @@ def _copy(source: Path, target: Path, name: str, copied: dict[str, str]) -> Iter
 def _files(top: Path) -> Iterator[tuple[Path, str]]:
     for folder in FOLDERS:
         for path in sorted((top / folder).rglob("*")):
-            name = path.relative_to(top).as_posix()
-            if path.is_file() and "/." not in name and "__pycache__" not in name:
-                yield path, name
+            name = path.relative_to(top)
+            if path.is_file() and not any(part.startswith(".") or part in _LEFT_BY_RUNS for part in name.parts):
+                yield path, name.as_posix()
 
 
 def _digest(content: bytes) -> str:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 from gymkit.cli.lab import copy, lab
 from gymkit.errors import ConfigError, MissingExtra
+from tests.cli.conftest import COMMAND, environment
 
 
 @pytest.fixture
@@ -19,6 +22,7 @@ def top(tmp_path: Path) -> Path:
         "tutorials/img/a.png",
         "notebooks/work.ipynb",
         "tutorials/.hidden/x",
+        "tutorials/results/r.jsonl",
         "other/no",
     ):
         path = tmp_path / "top" / name
@@ -32,7 +36,7 @@ def test_copies_everything_once(top: Path, tmp_path: Path) -> None:
     assert len(list(copy(top, folder))) == 3
     assert (folder / "tutorials/img/a.png").read_text() == "first tutorials/img/a.png"
     assert not (folder / "other").exists()
-    assert not (folder / "tutorials/.hidden").exists()
+    assert sorted(path.name for path in (folder / "tutorials").iterdir()) == ["01.ipynb", "img"]
     assert list(copy(top, folder)) == []
 
 
@@ -74,3 +78,13 @@ def test_without_jupyterlab_it_says_what_to_install(tmp_path: Path, monkeypatch:
     ):
         lab(tmp_path / "lab", [])
     assert not (tmp_path / "lab").exists()
+
+
+def test_opens_jupyterlab_on_the_copies(tmp_path: Path) -> None:
+    """The real JupyterLab, asked for its version so that it ends by itself: the further option is its own."""
+    done = subprocess.run(
+        [*COMMAND, "lab", "--version"], cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[-1] == version("jupyterlab")
+    assert list((tmp_path / "gymkit-lab/tutorials").glob("*.ipynb"))
