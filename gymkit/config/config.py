@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -49,13 +49,13 @@ class HeadServer:
 class Config:
     """A whole configuration, checked. Make one with ``load`` or ``Config.published``."""
 
-    tree: Tree
+    tree: Tree = field(repr=False)
     """Everything, merged and resolved. It may hold secrets: print ``to_yaml()`` instead."""
     servers: dict[str, ServerInstance]
     """The server instances by name, generated relays included."""
     head: HeadServer
     """The discovery endpoint."""
-    sources: tuple[Source, ...]
+    sources: tuple[Source, ...] = field(repr=False)
     """Where the settings come from, first to last."""
     relays: tuple[str, ...] = ()
     """Environment servers that were generated, because an agent had none."""

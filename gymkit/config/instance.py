@@ -62,9 +62,9 @@ class ServerInstance:
     """Its port; None means any free one."""
     references: dict[str, ServerReference]
     """Field to the instance it points at."""
-    settings: Tree
+    settings: Tree = field(repr=False)
     """The implementation's own settings as written."""
-    config: BaseModel | None
+    config: BaseModel | None = field(repr=False)
     """The settings as the implementation's model; None for an implementation the caller does not know."""
 
     @property

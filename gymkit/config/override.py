@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from gymkit.config.tree import Tree, holds
@@ -21,7 +21,7 @@ class Override:
 
     key: str
     """The dotted path as written."""
-    value: Any
+    value: Any = field(repr=False)
     """What to set."""
     must_exist: bool = False
     """True for ``key=value``: a file has to set the key already."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ class Source:
 
     name: str
     """The file as the user named it, or ``the command line``."""
-    tree: Tree
+    tree: Tree = field(repr=False)
     """What it sets, unresolved."""
 
 

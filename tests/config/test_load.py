@@ -156,6 +156,7 @@ def test_published_yaml_reads_back_without_secrets() -> None:
     url = f"++{KNOBS}.agent_base_url=http://somewhere:1"
     config = load([SEED, url, "+policy_api_key=sk-12345678", "+policy_model_name=sk-12345678"], implementations=KNOWN)
     placed = config.placed({name: 4000 + index for index, name in enumerate(config.servers)}, 4999)
+    assert "sk-12345678" not in repr(placed)
     text = placed.to_yaml()
     assert "sk-12345678" not in text
     there = Config.published(text, "http://127.0.0.1:4999")

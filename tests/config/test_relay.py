@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gymkit.config import load
-from gymkit.wire.names import relay_name
 from gymkit.errors import ConfigError
+from gymkit.wire.names import relay_name
 from tests.config.conftest import KNOWN, Write
 
 SEED = "+config_paths=[counter_remote.yaml]"
