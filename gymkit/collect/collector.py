@@ -17,7 +17,7 @@ from gymkit.collect.progress import Key, Progress
 from gymkit.collect.reply import failure_of, request_of, row_of, stamped
 from gymkit.collect.resume import Past, attempt_cap, count_result, key_of, look_back
 from gymkit.collect.store import Store
-from gymkit.errors import ConfigError, IncompleteRun
+from gymkit.errors import ConfigError, IncompleteRun, StoreError
 from gymkit.servers.route import Reply, Route
 from gymkit.wire.rollouts import sink
 
@@ -39,6 +39,7 @@ async def collect(
     *,
     concurrency: int = 32,
     resume: bool = False,
+    again: frozenset[Key] | None = None,
     rollout_timeout: float = ROLLOUT_TIMEOUT_SECS,
     aggregate: bool = True,
     require_complete: bool = False,
@@ -48,14 +49,15 @@ async def collect(
     """Run the rollouts of ``plan`` against ``route`` and write them into the open ``store``.
 
     ``concurrency`` rollouts are in flight at once, each bounded by ``rollout_timeout`` seconds. ``resume`` goes on with
-    what is on disk: rollouts with a result, with a terminal failure or without attempts left are not run. Setting
+    what is on disk: rollouts with a result, with a terminal failure or without attempts left are not run; with
+    ``again``, the rollouts named there are run again, results or not, and no others. Setting
     ``stop``, or cancelling, cuts what is in flight; the cut rollouts leave no row and a resume runs them.
     Raises ResumeMismatch, StoreError (the disk), and with ``require_complete`` IncompleteRun once all is written.
     """
     if concurrency < 1:
         raise ConfigError(f"concurrency must be at least 1, not {concurrency}")
     progress = progress or Progress()
-    past = _start(plan, store, progress, resume=resume)
+    past = _start(plan, store, progress, again, resume=resume)
     run = _Run(plan, store, route, progress, past, rollout_timeout, stop or asyncio.Event())
     progress.begin(past.total)
     try:
@@ -71,15 +73,17 @@ async def collect(
     return outcome
 
 
-def _start(plan: Plan, store: Store, progress: Progress, *, resume: bool) -> Past:
+def _start(plan: Plan, store: Store, progress: Progress, again: frozenset[Key] | None, *, resume: bool) -> Past:
     """Lay the plan on disk, or take up the one that is there."""
     obstacle = store.obstacle() if resume else None
     if obstacle:
         log.warning("nothing to resume, starting anew: %s", obstacle)
+    if obstacle and again is not None:
+        raise StoreError(f"there is no run whose rollouts could be run again: {obstacle}")
     if not resume or obstacle:
         store.begin(plan.rows())
         return Past(plan.total)
-    past = look_back(store, plan, progress)
+    past = look_back(store, plan, progress, again)
     store.drop_metrics()
     return past
 

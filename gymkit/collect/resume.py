@@ -35,9 +35,13 @@ class Past:
     """Rollouts without a main row: how many failure rows they have."""
     terminal: set[Key] = field(default_factory=set)
     """Rollouts that no retry can help."""
+    again: frozenset[Key] | None = None
+    """Rollouts that were chosen to be run again, whatever became of them, and no others; None for all."""
 
     def may_run(self, key: Key, cap: int) -> bool:
         """Whether a rollout is still to be tried, with at most ``cap`` attempts over all runs."""
+        if self.again is not None:
+            return key in self.again
         return key not in self.done and key not in self.terminal and self.attempts.get(key, 0) < cap
 
 
@@ -64,14 +68,17 @@ def key_of(row: Mapping[str, Any]) -> Key | None:
     return (task, rollout) if isinstance(task, int) and isinstance(rollout, int) else None
 
 
-def look_back(store: Store, plan: Plan, progress: Progress) -> Past:
+def look_back(store: Store, plan: Plan, progress: Progress, again: frozenset[Key] | None = None) -> Past:
     """Mend the files of an earlier run, make sure it is the same run, and read what is done; no row stays in memory.
 
-    Counts results into ``progress``. Raises ResumeMismatch that names each setting and the task that differ.
+    Results of the rollouts in ``again`` are set aside first. Counts the others into ``progress``. Raises
+    ResumeMismatch that names each setting and the task that differ.
     """
     store.repair()
     planned = _planned(store, plan)
-    past = Past(len(planned))
+    if again is not None:
+        store.set_aside(lambda row: key_of(row) in again)
+    past = Past(len(planned), again=again)
     for line in store.results():
         key = key_of(line.row)
         if key in planned and key not in past.done:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -14,6 +14,11 @@ from gymkit.collect.lines import Appender, Line, Problem, read, repair
 from gymkit.collect.lock import holder, lock
 from gymkit.errors import StoreError, StoreLocked
 from gymkit.wire import codec
+
+SET_ASIDE = "set_aside"
+"""The failure class of a result that somebody chose to run again."""
+
+_WHY = "a result that was chosen to be run again"
 
 
 class Store:
@@ -100,6 +105,24 @@ class Store:
         with _Replacement(self.paths.materialized) as replacement:
             replacement.write_lines(rows)
             replacement.commit()
+
+    def set_aside(self, chosen: Callable[[Mapping[str, Any]], bool]) -> None:
+        """Move the chosen results to the sidecar, so that their rollouts can be run again and nothing is lost.
+
+        They are written there first: a process killed in between leaves them in both files, and the result counts.
+        """
+        with _Replacement(self.paths.rollouts) as replacement:
+            for line in self.results():
+                if chosen(line.row):
+                    self.append_failure({**line.row, "_ng_failure_class": SET_ASIDE, "_ng_failure_message": _WHY})
+                else:
+                    replacement.write_lines([line.row])
+            replacement.commit()
+        before, self._main = self._main, Appender(self.paths.rollouts)
+        try:
+            self._hold()
+        finally:
+            before.close()
 
     def repair(self) -> None:
         """Mend the last lines that a killed process left; ``problems`` says what was done."""

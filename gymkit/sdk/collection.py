@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from gymkit.collect.collector import ROLLOUT_TIMEOUT_SECS, collect
 from gymkit.collect.outcome import Outcome
 from gymkit.collect.plan import Expansion, Plan, Target, plan_rollouts
-from gymkit.collect.progress import Progress
+from gymkit.collect.progress import Key, Progress
 from gymkit.collect.store import Store
 from gymkit.collect.tasks import Tasks
 from gymkit.servers.route import Route
@@ -55,6 +55,8 @@ class Collection:
     """Seconds that one ``/run`` may take."""
     resume: bool = False
     """Go on with what is on disk."""
+    again: frozenset[Key] | None = None
+    """Rollouts to run again, whatever became of them, and no others; with ``resume``."""
     aggregate: bool = True
     """Whether the metrics file is written at the end."""
     require_complete: bool = False
@@ -89,6 +91,7 @@ class Collection:
                     self.route,
                     concurrency=self.concurrency,
                     resume=self.resume,
+                    again=self.again,
                     rollout_timeout=self.rollout_timeout,
                     aggregate=self.aggregate,
                     require_complete=self.require_complete,

@@ -8,7 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gymkit.collect.outcome import Outcome
 from gymkit.collect.plan import Expansion, Target
+from gymkit.collect.progress import Key
 from gymkit.collect.tasks import Tasks
 from gymkit.environments.legacy_agent import LegacyAgent
 from gymkit.errors import ConfigError, InputError
@@ -111,7 +113,7 @@ class Env:
         collection = self.collection(agent, **options)
         with collection.watched():
             outcome = await bridge.arun(collection.collect())
-        return _read(collection, outcome)
+        return self._result(agent, collection, outcome)
 
     session = bridge.twin(asession)
 
@@ -149,7 +151,12 @@ class Env:
             except KeyboardInterrupt:
                 if not collection.begun:
                     raise
-        return _read(collection, outcome)
+        return self._result(agent, collection, outcome)
+
+    def _result(self, agent: Agent, collection: Collection, outcome: Outcome | None) -> Rollouts:
+        from gymkit.sdk.rollouts import Rollouts
+
+        return Rollouts(collection.output, outcome=outcome, made_by=(self, agent))
 
     def collection(
         self,
@@ -161,6 +168,7 @@ class Env:
         resume: bool = False,
         concurrency: int | None = None,
         params: Mapping[str, Any] | None = None,
+        again: frozenset[Key] | None = None,
         require_complete: bool = False,
         progress: bool = True,
     ) -> Collection:
@@ -180,6 +188,7 @@ class Env:
             concurrency=in_flight,
             rollout_timeout=patience(agent.run_timeout, in_flight, agent.concurrency),
             resume=resume,
+            again=again,
             require_complete=require_complete,
             shown=progress,
             closing=[server],
@@ -199,12 +208,6 @@ class Env:
 
     def __repr__(self) -> str:
         return f"<Env {self.name}>"
-
-
-def _read(collection: Collection, outcome: Any) -> Rollouts:
-    from gymkit.sdk.rollouts import Rollouts
-
-    return Rollouts(collection.output, outcome=outcome)
 
 
 def _default_output(environment: str, agent: str) -> Path:

@@ -8,12 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from gymkit.collect.outcome import Outcome
+from gymkit.errors import ConfigError
+from gymkit.sdk import bridge
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from gymkit.frames.lines import Problem
     from gymkit.frames.records import Records
+    from gymkit.sdk.agents import Agent
+    from gymkit.sdk.env import Env
+    from gymkit.stats import Comparison, Summary
 
 
 class Rollouts:
@@ -23,10 +28,13 @@ class Rollouts:
     disk on first use and keep their columns and dtypes when empty; conversations stay on disk until asked for.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, outcome: Outcome | None = None) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], *, outcome: Outcome | None = None, made_by: tuple[Env, Agent] | None = None
+    ) -> None:
         self.path = Path(path)
         self.outcome = outcome
         """How the run ended, where this process did it; None for one that was read or interrupted."""
+        self._made_by = made_by
 
     @cached_property
     def _records(self) -> Records:
@@ -110,11 +118,76 @@ class Rollouts:
         keys = [(int(task), int(rollout))]
         return Transcript(trajectories.frame(self._records, keys), tool_calls.frame(self._records, keys))
 
-    def summary(self) -> Any:
+    def summary(self) -> Summary:
         """Denominators first, then means with intervals, pass@k and pass^k; ``.frame`` has them as rows."""
         from gymkit import stats
 
         return stats.summary(self.rewards)
+
+    def by(self, *columns: str) -> pd.DataFrame:
+        """Slice the rewards by ``columns`` (of ``rewards`` or ``tasks``), each with its denominators and interval.
+
+        Returns ``columns``, expected, scored, masked, failed, missing, tasks (Int64), mean, low, high, lower_bound,
+        upper_bound (Float64), method, note (string). Raises ConfigError for a column that is not there.
+        """
+        from gymkit import stats
+
+        own = [name for name in columns if name not in self.rewards and name in self.tasks]
+        named = self.tasks[["task_index", *own]]
+        return stats.by(self.rewards.merge(named, on="task_index", how="left") if own else self.rewards, *columns)
+
+    def compare(self, baseline: Rollouts, *, cluster: str | None = None) -> Comparison:
+        """Compare with ``baseline``, task by task, repeats averaged: difference, interval, test, wins, losses, flips.
+
+        ``cluster`` names a column of ``rewards`` whose groups are the independent units, where tasks are not.
+        Raises ConfigError when the runs have no task in common.
+        """
+        from gymkit import stats
+
+        return stats.compare(self.rewards, baseline.rewards, names=(self.title, baseline.title), cluster=cluster)
+
+    def failures_by_cause(self) -> pd.DataFrame:
+        """Failed attempts grouped by class, kind and cause, the most frequent first, with one example each."""
+        from gymkit import stats
+
+        return stats.failures_by_cause(self.failures)
+
+    async def arerun(
+        self, chosen: pd.DataFrame | pd.Series[bool], *, env: Env | None = None, agent: Agent | None = None
+    ) -> Rollouts:
+        """Run the ``chosen`` rollouts again, and no others, and return the run as it then is.
+
+        Parameters
+        ----------
+        chosen:
+            Rows of ``rewards`` (any frame with ``task_index`` and ``rollout_index``), or a boolean mask over
+            ``rewards``. Their results, if any, move to the failures sidecar as ``set_aside``, so nothing is lost.
+        env, agent:
+            Where and whom; needed for a run that was read from disk. Other settings than the run's are refused.
+
+        Raises ConfigError without ``env`` and ``agent``, and what ``Env.rollouts`` raises.
+        """
+        import pandas as pd
+
+        rows = chosen if isinstance(chosen, pd.DataFrame) else self.rewards[chosen]
+        keys = frozenset(zip(map(int, rows["task_index"]), map(int, rows["rollout_index"]), strict=True))
+        there, driven = self._made_by or (None, None)
+        env, agent = env or there, agent or driven
+        if env is None or agent is None:
+            raise ConfigError(
+                f"{self.path} was read from disk: rerun(chosen, env=…, agent=…) says where and whom to run"
+            )
+        return await env.arollouts(
+            agent,
+            output=self.path,
+            repeats=self.config.get("num_repeats", 1),
+            limit=self.config.get("tasks", {}).get("rows"),
+            params=self.config.get("responses_create_params"),
+            resume=True,
+            again=keys,
+        )
+
+    rerun = bridge.twin(arerun)
 
     def __len__(self) -> int:
         return len(self.rewards)

@@ -227,3 +227,39 @@ def test_every_verb_has_its_twin(owner: type) -> None:
 def test_a_refusal_by_the_environment_is_an_error_with_its_sentence() -> None:
     with pytest.raises(BadStatus, match="initial_count"):
         gk.Env("counter", tasks=[{"responses_create_params": {"input": "x"}}]).session(0)
+
+
+def test_chosen_rollouts_are_run_again_and_no_others(output: Path) -> None:
+    lazy = [True]
+
+    def brain(params: dict[str, Any]) -> Any:
+        return [answer("later")] if lazy[0] and "add 3" in params["input"][0]["content"] else adder(params)
+
+    service = ScriptedAgent(brain)
+    with serve(service) as hosted:
+        env, agent = gk.Env("counter"), gk.RemoteAgent(hosted.url)
+        first = env.rollouts(agent, repeats=2, output=output)
+        assert first.rewards["reward"].sum() == 8
+        lazy[0] = False
+        service.received.clear()
+        second = first.rerun(first.rewards["reward"] == 0)
+        assert second.rewards["reward"].tolist() == [1.0] * 10
+        assert {each.params["input"][0]["content"] for each in service.received} == {"add 3 then get the count"}
+        assert second.failures["failure_class"].tolist() == ["set_aside"] * 2
+        read = gk.Rollouts.read(output)
+        with pytest.raises(ConfigError, match="env=…, agent=…"):
+            read.rerun(read.rewards.head(1))
+        third = read.rerun(read.rewards.head(1), env=env, agent=agent)
+    assert third.rewards["attempt"].tolist() == [1, 0, 0, 0, 0, 0, 1, 1, 0, 0]
+
+
+def test_slices_and_comparison_come_from_the_run(service: Hosted, output: Path) -> None:
+    env = gk.Env("counter")
+    good = env.rollouts(gk.RemoteAgent(service.url), output=output)
+    with serve(ScriptedAgent(lambda params: [answer("no")])) as hosted:
+        bad = env.rollouts(gk.RemoteAgent(hosted.url, name="bad"), output=output.with_name("bad.jsonl"))
+    assert good.by("initial_count")["mean"].tolist() == [1.0] * 5
+    assert good.by("status").loc[0, "scored"] == 5
+    comparison = good.compare(bad)
+    assert comparison.frame.set_index("metric").loc["difference", "value"] == 1.0
+    assert bad.failures_by_cause().empty
