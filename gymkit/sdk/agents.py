@@ -34,7 +34,7 @@ class Agent(Protocol):
     def settings(self) -> dict[str, Any]:
         """What its results depend on; a resume with other settings is refused."""
 
-    def server(self, resources: Route) -> AgentServer:
+    def server(self, resources: Route) -> AgentServer[Any]:
         """The agent server that does its rollouts in the environment behind ``resources``."""
 
 
@@ -100,7 +100,7 @@ class RemoteAgent:
         """What results depend on: everything but the concurrency."""
         return {"type": "remote_agent", **self.config.model_dump(exclude={"concurrency"})}
 
-    def server(self, resources: Route) -> AgentServer:
+    def server(self, resources: Route) -> AgentServer[Any]:
         """The agent server; the same code runs from YAML."""
         return remote.RemoteAgent(self.name, self.config, resources)
 

@@ -7,9 +7,14 @@ time that our servers spend on a rollout.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, MutableMapping
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
 
 from gymkit.wire import codec
+from gymkit.wire.problems import sentences
+
+Body = TypeVar("Body", bound=BaseModel)
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Any]]
@@ -59,6 +64,14 @@ class Request:
         if not isinstance(content, dict):
             raise Refused(422, f"the body must be a JSON object, not a {type(content).__name__}", kind="invalid")
         return content
+
+    def checked(self, model: type[Body]) -> Body:
+        """The body as a ``model``. Raises Refused(422)."""
+        content = self.json()
+        try:
+            return model.model_validate(content)
+        except ValidationError as error:
+            raise Refused(422, sentences(error, content), kind="invalid") from None
 
     def header(self, name: bytes) -> str | None:
         """The first header line called ``name`` (lower case)."""

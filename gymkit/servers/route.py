@@ -138,9 +138,7 @@ class Route(ABC):
         if headers:
             lines += [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
         if cookies:
-            lines.append(
-                (b"cookie", "; ".join(f"{name}={value}" for name, value in cookies.items()).encode("latin-1"))
-            )
+            lines.append((b"cookie", "; ".join(f"{name}={value}" for name, value in cookies.items()).encode("latin-1")))
         if timeout is None:
             return await self._send_patiently("POST", path, lines, body, attempts)
         bound = asyncio.timeout(timeout)

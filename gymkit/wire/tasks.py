@@ -6,8 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from gymkit.wire.problems import wire_error
 from gymkit.wire.responses import Request
 
 RESERVED_KEYS: Final = frozenset({"responses_create_params", "agent_ref", "task_source", "skills_ref"})
@@ -70,6 +71,27 @@ class EpisodeId(BaseModel):
     def capture_key(self) -> str:
         """The id in URLs and file names: the rollout's, with ``-a<attempt>`` after the first attempt."""
         return f"{self.rollout_id}-a{self.attempt}" if self.attempt else self.rollout_id
+
+
+def episode_of(row: Mapping[str, Any]) -> EpisodeId | None:
+    """The episode that a planned row is: its own ``_ng_rollout_id`` or ``<task>-<rollout>``, and the attempt.
+
+    None for a row without either. Raises WireError for a name that cannot be used.
+    """
+    name, task, rollout = row.get("_ng_rollout_id"), row.get("_ng_task_index"), row.get("_ng_rollout_index")
+    if name is None and (task is None or rollout is None):
+        return None
+    fields = {"rollout_id": f"{task}-{rollout}" if name is None else name, "attempt": row.get("_ng_attempt_index", 0)}
+    try:
+        return EpisodeId.model_validate(fields)
+    except ValidationError as error:
+        raise wire_error("the rollout's name", error, fields) from None
+
+
+def capture_key_of(row: Mapping[str, Any]) -> str | None:
+    """The ``capture_key`` of the episode that a planned row is. Raises WireError."""
+    episode = episode_of(row)
+    return episode.capture_key if episode else None
 
 
 class TaskId(BaseModel):

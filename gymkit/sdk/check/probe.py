@@ -14,6 +14,7 @@ from secrets import choice
 from typing import TYPE_CHECKING, Any, Final
 
 from gymkit.agents import remote
+from gymkit.agents.tenancy import CONNECT_ATTEMPTS
 from gymkit.sdk.check import oddities
 from gymkit.sdk.check.concurrency import parallel_calls, rollouts_apart
 from gymkit.sdk.check.evidence import Evidence
@@ -153,7 +154,7 @@ class Probe:
             playing.set(None)
 
     async def _ask(self, params: dict[str, Any], cookies: Mapping[str, str] | None = None) -> Exchange:
-        return await self._recorder.exchange("/v1/responses", params, cookies or {}, remote.CONNECT_ATTEMPTS)
+        return await self._recorder.exchange("/v1/responses", params, cookies or {}, CONNECT_ATTEMPTS)
 
     async def _at_once(self, attempts: Sequence[Attempt], limit: int) -> None:
         slots = asyncio.Semaphore(limit)

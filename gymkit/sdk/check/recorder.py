@@ -35,6 +35,7 @@ class Recorder(Route):
         self.calls = 0
         self._service = service
         self._timeout = timeout
+        self._attempts = 1
 
     async def post(
         self,
@@ -48,7 +49,8 @@ class Recorder(Route):
         attempts: int = 1,
     ) -> Reply:
         """Pass a call of the agent server on, keep it, and hand the answer back as the rollout's disturbance has it."""
-        exchange = await self.exchange(path, payload, cookies or {}, attempts)
+        self._attempts = attempts
+        exchange = await self.exchange(path, payload, cookies or {})
         played = playing.get()
         if played is not None:
             played.exchanges.append(exchange)
@@ -59,13 +61,15 @@ class Recorder(Route):
             return exchange.reply
         return exchange.reply._replace(body=codec.dumps(_bent(exchange.response, played)))
 
-    async def exchange(self, path: str, payload: dict[str, Any], cookies: Mapping[str, str], attempts: int) -> Exchange:
-        """One call, whatever comes of it."""
+    async def exchange(self, path: str, payload: dict[str, Any], cookies: Mapping[str, str]) -> Exchange:
+        """One call, whatever comes of it, with as many attempts to connect as the agent server makes."""
         sent = dict(cookies)  # the caller's jar goes on changing
         self.calls += 1
         started = time.perf_counter()
         try:
-            reply = await self._service.post(path, payload, cookies=sent, timeout=self._timeout, attempts=attempts)
+            reply = await self._service.post(
+                path, payload, cookies=sent, timeout=self._timeout, attempts=self._attempts
+            )
         except ServerError as error:
             return Exchange(payload, sent, time.perf_counter() - started, error=error)
         return Exchange.answered(payload, sent, time.perf_counter() - started, reply)
