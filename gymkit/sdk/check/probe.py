@@ -14,7 +14,6 @@ from secrets import choice
 from typing import TYPE_CHECKING, Any, Final
 
 from gymkit.agents import remote
-from gymkit.agents.tenancy import CONNECT_ATTEMPTS
 from gymkit.sdk.check import oddities
 from gymkit.sdk.check.concurrency import parallel_calls, rollouts_apart
 from gymkit.sdk.check.evidence import Evidence
@@ -154,7 +153,7 @@ class Probe:
             playing.set(None)
 
     async def _ask(self, params: dict[str, Any], cookies: Mapping[str, str] | None = None) -> Exchange:
-        return await self._recorder.exchange("/v1/responses", params, cookies or {}, CONNECT_ATTEMPTS)
+        return await self._recorder.exchange("/v1/responses", params, cookies or {})
 
     async def _at_once(self, attempts: Sequence[Attempt], limit: int) -> None:
         slots = asyncio.Semaphore(limit)
