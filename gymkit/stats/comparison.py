@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from gymkit.stats import display
-from gymkit.stats.evidence import Pairs, judge
+from gymkit.stats.evidence import POWER, Pairs, judge
 from gymkit.stats.interval import Interval, Range
 from gymkit.stats.metrics import NAN, metric, metric_frame, point
 from gymkit.stats.pairing import paired_tasks, read_pair
@@ -62,7 +62,7 @@ class Comparison:
             (self["without_score"].value, "without a score on one side"),
         ]
         parts += [f"{int(count)} {why}" for count, why in left if count]
-        parts.append(f"smallest difference to be seen {display.number(self['minimum_detectable'].value)}")
+        parts.append(f"sees differences from {display.number(self['minimum_detectable'].value)} on ({POWER:.0%} power)")
         more = self["more_tasks"].value
         parts += [f"about {int(more):,} more tasks would settle it"] if more > 0 else []
         return " · ".join(parts)
