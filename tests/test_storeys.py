@@ -12,7 +12,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "gymkit"
 
 STOREYS = [
-    {"__main__", "cli"},
+    {"__main__"},
+    {"cli"},
     {"sdk"},
     {"views", "stats", "frames", "collect", "resources", "agents", "models", "environments", "usersim", "testing"},
     {"servers"},
