@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections.abc
 import copy
+import os
 import types
 import typing
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ import typing_extensions
 from pydantic import BaseModel
 
 _PLAIN: dict[Any, Any] = {str: "text", int: 3, float: 0.5, bool: True, object: {"any": 1}, Any: {"any": 1}}
+_PLAIN |= {typing.IO[bytes]: "text", os.PathLike: "text", os.PathLike[str]: "text"}  # anthropic reads the file
 _DEEPEST = 6
 
 
