@@ -2,8 +2,8 @@
 
 One daemon thread holds one event loop for the whole process. It starts on first use, and a forked child starts
 its own. ``run`` waits for a coroutine there and blocks the calling thread; ``arun`` awaits it from any other running
-loop; ``start`` does not wait; ``twin`` makes the plain method out of its ``a…`` coroutine. The user's own loop is
-never patched: only ``enable_nested_asyncio`` does that, and only when a user calls it.
+loop; ``twin`` makes the plain method out of its ``a…`` coroutine. The user's own loop is never patched: only
+``enable_nested_asyncio`` does that, and only when a user calls it.
 
 Caveat: a plain call blocks its thread, so a plain call made on a loop stops everything else on that loop.
 """
@@ -21,7 +21,7 @@ from concurrent.futures import Future
 from concurrent.futures import wait as wait_for
 from typing import Any, Generic, ParamSpec, TypeVar
 
-__all__ = ["CLEANUP_SECONDS", "arun", "enable_nested_asyncio", "run", "start", "twin"]
+__all__ = ["CLEANUP_SECONDS", "arun", "enable_nested_asyncio", "run", "twin"]
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -185,16 +185,6 @@ async def arun(coro: Coroutine[Any, Any, T]) -> T:
             waiting.cancel()
             raise
     return await waiting
-
-
-def start(coro: Coroutine[Any, Any, object]) -> Callable[[], None]:
-    """Start a coroutine on the background loop, return at once, and give what cancels it. Works on any thread.
-
-    Nobody waits for it, so it has to report its own errors. The caller's context variables are visible in it.
-    """
-    call = _Call(_background().loop, coro)
-    call.start()
-    return call.cancel
 
 
 def twin(coroutine_function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:

@@ -13,7 +13,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import Final
 
 __all__ = ["Html", "escape", "fold", "framed", "join", "table", "tag", "trimmed", "visible"]
@@ -106,7 +106,7 @@ def trimmed(text: str, limit: int) -> tuple[str, str]:
 @cache
 def style_sheet() -> str:
     """Return the style sheet that the views share."""
-    return resources.files("gymkit.views").joinpath("assets/gymkit.css").read_text(encoding="utf-8")
+    return (Path(__file__).parent / "assets" / "gymkit.css").read_text(encoding="utf-8")
 
 
 def _attribute(name: str, value: object) -> str:

@@ -243,25 +243,6 @@ def test_arun_cancelled_before_its_first_step_never_starts_the_coroutine() -> No
     asyncio.run(main())
 
 
-def test_start_does_not_wait_and_gives_what_cancels() -> None:
-    ended = threading.Event()
-
-    async def follow() -> None:
-        try:
-            await asyncio.Event().wait()
-        finally:
-            ended.set()
-
-    async def cell() -> None:
-        end = bridge.start(follow())
-        assert await bridge.arun(double(1)) == 2
-        assert not ended.is_set()
-        end()
-
-    asyncio.run(cell())
-    assert ended.wait(10)
-
-
 # --- the process ----------------------------------------------------------------------------------------------------
 
 

@@ -21,21 +21,19 @@ from gymkit.collect.progress import Progress
 from gymkit.sdk import bridge
 from gymkit.views.progress import live
 
-async def collect(progress, stop, number):
+async def collect(progress, stop, display, number):
+    following = asyncio.create_task(display.follow())
     progress.begin(number)
     while progress.done < number and not stop.is_set():
         progress.score(1.0)
         await asyncio.sleep(0.01)
     progress.end()
+    following.cancel()
 
-def watched(run, number):
+def watched(number):
     progress, stop = Progress(), threading.Event()
     with live(progress, stop=stop.set, title="counter × <agent>") as display:
-        end = bridge.start(display.follow())
-        try:
-            run(collect(progress, stop, number))
-        finally:
-            end()
+        bridge.run(collect(progress, stop, display, number))
     return progress.done
 """
 
@@ -77,9 +75,7 @@ class FrontEnd:
             self._kernel.click(self.button)
 
 
-@pytest.mark.parametrize(
-    "cell", ["watched(bridge.run, 100_000)", "await asyncio.to_thread(watched, bridge.run, 100_000)"]
-)
+@pytest.mark.parametrize("cell", ["watched(100_000)", "await asyncio.to_thread(watched, 100_000)"])
 def test_stop_works_while_the_cell_runs(kernel: Kernel, cell: str) -> None:
     front_end = FrontEnd(kernel, press=True)
     printed = kernel.cell(f"done = {cell}; print(2 < done < 10_000)", seen=front_end)
@@ -91,14 +87,14 @@ def test_stop_works_while_the_cell_runs(kernel: Kernel, cell: str) -> None:
 
 def test_an_interrupt_leaves_the_last_facts_behind(kernel: Kernel) -> None:
     front_end = FrontEnd(kernel, press=False)
-    code = "threading.Timer(0.5, lambda: print('now', flush=True)).start(); watched(bridge.run, 100_000)"
+    code = "threading.Timer(0.5, lambda: print('now', flush=True)).start(); watched(100_000)"
     assert kernel.cell(code, interrupt_at="now", seen=front_end).endswith("KeyboardInterrupt: ")
     assert "of 100,000" in front_end.final["text/plain"]
 
 
 def test_what_stays_is_plain_html_and_text_without_a_widget(kernel: Kernel) -> None:
     front_end = FrontEnd(kernel, press=False)
-    assert kernel.cell("print(watched(bridge.run, 30))", seen=front_end) == "30\n"
+    assert kernel.cell("print(watched(30))", seen=front_end) == "30\n"
     assert VIEW in front_end.display
     assert "needs the kernel that ran it" in front_end.display["text/plain"]
     assert set(front_end.final) == {"text/html", "text/plain"}
@@ -111,7 +107,7 @@ def test_what_stays_is_plain_html_and_text_without_a_widget(kernel: Kernel) -> N
 
 
 def test_a_notebook_saved_after_the_run_has_the_facts(tmp_path: Path) -> None:
-    cells = [nbformat.v4.new_code_cell(code) for code in (PREPARE, "watched(bridge.run, 30)")]
+    cells = [nbformat.v4.new_code_cell(code) for code in (PREPARE, "watched(30)")]
     notebook = nbformat.v4.new_notebook(cells=cells)
     NotebookClient(notebook, timeout=60, resources={"metadata": {"path": Path(__file__).parents[2]}}).execute()
     display, result = notebook.cells[1].outputs
