@@ -32,7 +32,8 @@ def rollouts_apart(seen: Evidence) -> Judgement:
     plain = [played for played in done if not played.marker]
     other = [played for played in plain if not played.same_as(seen.alone[played.task])]
     if not other:
-        return passed("the same calls and rewards as one by one, and no word of another conversation", sent)
+        which = "all" if len(done) == len(seen.together) else f"the {len(done)} that came to an end"
+        return passed(f"{which} with the same calls and rewards as alone, and no word of another conversation", sent)
     one, alone = other[0], seen.alone[other[0].task]
     came = (
         f"{len(other)} of {len(plain)} went otherwise than alone: task {one.task} alone {alone.in_words()}; "
@@ -65,7 +66,10 @@ def parallel_calls(seen: Evidence) -> Judgement:
     many, sent = _in_flight(seen), f"{len(seen.together)} rollouts, {_in_flight(seen)} at once"
     if broken := next((played.broken for played in seen.together if played.broken), None):
         came = f"alone it answered, but among others: {excerpt.answer(broken)}"
-        fix = "Lower concurrency= to what the service can take, or let it take more; its log should say what broke."
+        fix = (
+            "Serve requests at the same time (ThreadingHTTPServer and not HTTPServer, more workers, no lock), or lower "
+            "concurrency= to what the service can take; its log should say what broke."
+        )
         return Judgement("fail", f"{sent}; {excerpt.request(broken)}", came, fix)
     if any(not played.row for played in seen.together):
         return skipped(seen.unchecked)
@@ -88,6 +92,10 @@ RULES: Final = (
         "Rollouts run at the same time; if one sees another's state, every reward is suspect and no error says so.",
         rollouts_apart,
     ),
-    Rule("parallel calls", "What the service does one by one sets how long a run takes.", parallel_calls),
+    Rule(
+        "parallel calls",
+        "A run calls from many rollouts at once: what is refused then fails, what has to queue makes the run long.",
+        parallel_calls,
+    ),
 )
 """In the order of the contract."""
