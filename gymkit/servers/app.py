@@ -42,6 +42,15 @@ class ServerApp:
         """Answer a request that no handler is named for."""
         raise Refused(404, f"{self.name} has no {request.method} {request.path}", kind="unknown_route")
 
+    async def aggregated(self, request: Request) -> dict[str, Any]:
+        """Answer ``/aggregate_metrics`` from here."""
+        rows = request.json_object().get("verify_responses")
+        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+            raise Refused(422, "verify_responses: a list of objects is needed", kind="invalid")
+        from gymkit.servers.aggregate import aggregate  # numbers come at the end of a run, not at its start
+
+        return aggregate(rows)
+
     async def aclose(self) -> None:
         """Let go of connections and sessions."""
 

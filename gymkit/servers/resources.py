@@ -125,7 +125,7 @@ class ResourcesServer(ServerApp, Generic[State]):
             "POST /seed_session": self._seed_session,
             "POST /verify": self._verify,
             "POST /close_session": self._close_session,
-            "POST /aggregate_metrics": self._aggregate_metrics,
+            "POST /aggregate_metrics": self.aggregated,
             "GET /reverify_mode": self._reverify_mode,
         }
 
@@ -211,15 +211,6 @@ class ResourcesServer(ServerApp, Generic[State]):
             self.sessions.drop(session)
         self._bury(handle)
         return json_answer({"resources_session_id": handle})
-
-    async def _aggregate_metrics(self, request: Request) -> dict[str, Any]:
-        body = request.json_object()
-        rows = body.get("verify_responses")
-        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-            raise Refused(422, "verify_responses: a list of objects is needed", kind="invalid")
-        from gymkit.servers.aggregate import aggregate  # numbers come at the end of a run, not at its start
-
-        return aggregate(rows)
 
     async def _reverify_mode(self, _: Request) -> str:
         return "stateless" if self.stateless else "unsupported"

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from gymkit.errors import WireError
 from gymkit.wire.problems import wire_error
 from gymkit.wire.responses import Request
 
@@ -27,6 +28,8 @@ RESULT_KEYS: Final = frozenset(
     }
 )
 """Keys that only a result row has, beside every key that starts with ``_ng_`` or ``ng_``."""
+
+_ROUTING_KEYS: Final = RESERVED_KEYS - {"responses_create_params"}
 
 _ROLLOUT_ID: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 _RETRY_SUFFIX: Final = re.compile(r"-a[1-9][0-9]*$")
@@ -114,3 +117,28 @@ class MaterializedTask(BaseModel):
     """Names the task."""
     task_input: dict[str, Any]
     """The task's fields, of the environment's own schema."""
+
+
+def flat_task(task_input: Mapping[str, Any]) -> dict[str, Any]:
+    """A task's fields on one level: what stands in ``task_data`` beside what stands around it.
+
+    Raises ValueError for a field that stands in both with different values.
+    """
+    inside = task_input.get("task_data") or {}
+    around = {key: value for key, value in task_input.items() if key != "task_data"}
+    if differing := sorted(key for key in inside.keys() & around.keys() if inside[key] != around[key]):
+        raise ValueError(f"task_data.{differing[0]} differs from the field {differing[0]} beside task_data")
+    return {**inside, **around}
+
+
+def materialized(row: Mapping[str, Any], taskset: str) -> MaterializedTask:
+    """The flat task ``row`` in the form that an environment server takes, named by the first id that it has.
+
+    Raises WireError for a row without any.
+    """
+    ids = (row.get(key) for key in ("task_id", "problem_id", "instance_id", "_ng_task_index"))
+    name = next((str(each) for each in ids if each is not None), None)
+    if name is None:
+        raise WireError("the task", ["task_id: is missing, and so are problem_id, instance_id and _ng_task_index"])
+    task_input = {key: value for key, value in strip_result_fields(row).items() if key not in _ROUTING_KEYS}
+    return MaterializedTask(task_id=TaskId(taskset=taskset, task_id=name), task_input=task_input)
