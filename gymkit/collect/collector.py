@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from gymkit.collect.garbage import seldom
 from gymkit.collect.metrics import write_metrics
 from gymkit.collect.outcome import Cause, Outcome, bounds_of_mean
 from gymkit.collect.plan import Plan
@@ -61,7 +62,8 @@ async def collect(
     run = _Run(plan, store, route, progress, past, rollout_timeout, stop or asyncio.Event())
     progress.begin(past.total)
     try:
-        stopped = await run.dispatch(concurrency)
+        with seldom():
+            stopped = await run.dispatch(concurrency)
         if aggregate and not stopped:
             await write_metrics(store, plan.target, route)
     finally:
