@@ -19,27 +19,14 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
+from gymkit.servers.fault import Fault as Fault
 from gymkit.servers.http import Answer, Receive, Scope, Send, json_answer, read_request
 from gymkit.wire import codec
 
 Brain = Callable[[dict[str, Any]], Any]
-
-
-@dataclass(frozen=True)
-class Fault:
-    """An answer that is no response: a status, headers and a body, after ``seconds`` of silence."""
-
-    status: int = 500
-    """HTTP status."""
-    body: bytes = b"the service is broken"
-    """The body."""
-    headers: Mapping[str, str] = field(default_factory=dict)
-    """Further headers, such as ``location``."""
-    seconds: float = 0.0
-    """How long it stays silent first."""
 
 
 @dataclass(frozen=True)
