@@ -10,11 +10,11 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
-from gymkit.servers.hosting import serve
 from pydantic import ValidationError
 
 from gymkit.agents.remote import RemoteAgent, RemoteAgentConfig
 from gymkit.resources.counter import Counter
+from gymkit.servers.hosting import serve
 from gymkit.servers.route import Route
 from gymkit.testing.agent import Fault, Received, ScriptedAgent, answer, call, outputs, respond
 

@@ -1,4 +1,4 @@
-"""Running chosen rollouts again: their results move to the sidecar, the others stay, and a kill in between loses nothing."""
+"""Running chosen rollouts again: their results move to the sidecar, the others stay, nothing is lost."""
 
 from __future__ import annotations
 

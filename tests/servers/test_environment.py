@@ -1,4 +1,4 @@
-"""The base of environment servers over its routes: admission, deadline, letting go, failures, a protocol of one's own."""
+"""The base of environment servers over its routes: admission, deadline, letting go, failures, own protocols."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ class TestFailures:
         [
             *((BadStatus("s", server="s", url="u", status=status), False, "http_status") for status in (408, 425, 429)),
             *((BadStatus("s", server="s", url="u", status=status), False, "http_status") for status in (500, 502, 599)),
-            *((BadStatus("s", server="s", url="u", status=status), True, "http_status") for status in (400, 404, 409, 422)),
+            *((BadStatus("s", server="s", url="u", status=code), True, "http_status") for code in (400, 404, 409, 422)),
             (Unreachable("s", server="s", url="u"), False, "unreachable"),
             (CallTimeout("s", server="s", url="u"), False, "timeout"),
             (InvalidReply("s", server="s", url="u"), True, "invalid_response"),
