@@ -30,6 +30,7 @@ class LegacyAgent(ServerApp):
 
     server_type = "environment_servers"
     implementation = "legacy_agent"
+    cut_short = frozenset({"POST /run"})
 
     def __init__(self, name: str, agent: Route) -> None:
         super().__init__(name)

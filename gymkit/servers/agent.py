@@ -47,6 +47,7 @@ class AgentServer(ServerApp, Generic[State]):
     """
 
     server_type = "responses_api_agents"
+    cut_short = frozenset({"POST /run", "POST /v1/responses"})
 
     def __init__(self, name: str, resources: Route | None, *, retry_window: float = RETRY_WINDOW) -> None:
         super().__init__(name)

@@ -28,6 +28,7 @@ from gymkit.wire.tasks import EpisodeId
 log = logging.getLogger("gymkit")
 
 State = TypeVar("State")
+A = TypeVar("A")
 T = TypeVar("T")
 
 RETRY_WINDOW = 300.0
@@ -133,7 +134,7 @@ class AgentSessions(Generic[State]):
         live = self._live.get(handle)
         if live is None or live.leaving or live.broken or not live.opening.done():
             raise _conflict(handle, "is not open", "session_closed")
-        task = asyncio.create_task(_awaited(work(live.opening.result())))
+        task = asyncio.create_task(_called(work, live.opening.result()))
         live.at_work.add(task)
         try:
             return await task
@@ -192,7 +193,7 @@ class AgentSessions(Generic[State]):
         if len(self._live) >= self._limit:
             raise Refused(503, f"{len(self._live)} agent sessions are open, which is the limit", kind="sessions_full")
         handle = seed.agent_session_id
-        opening = asyncio.create_task(_awaited(self._opened(seed)))
+        opening = asyncio.create_task(_called(self._opened, seed))
         live = self._live[handle] = _Live(seed, self._clock() + self._ttl, opening)
 
         def settle(task: asyncio.Task[State]) -> None:
@@ -275,8 +276,8 @@ class AgentSessions(Generic[State]):
         return marker
 
 
-async def _awaited(work: Awaitable[T]) -> T:
-    return await work
+async def _called(function: Callable[[A], Awaitable[T]], argument: A) -> T:
+    return await function(argument)  # called in here, since a task cancelled before it began calls nothing
 
 
 def _cancelled_from_outside() -> bool:

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import cached_property
 from typing import Any, ClassVar
 
 from gymkit.errors import GymkitError, ServerError, WireError
-from gymkit.servers.http import Answer, Disconnected, Receive, Refused, Request, Scope, Send, json_answer, read_request
+from gymkit.servers.http import (
+    DIRECT,
+    Answer,
+    Disconnected,
+    Receive,
+    Refused,
+    Request,
+    Scope,
+    Send,
+    json_answer,
+    read_request,
+)
 
 log = logging.getLogger("gymkit")
 
@@ -30,6 +42,8 @@ class ServerApp:
     """``resources_servers``, ``responses_api_agents``, ``responses_api_models`` or ``environment_servers``."""
     implementation: ClassVar[str]
     """The name of the implementation in a configuration."""
+    cut_short: ClassVar[frozenset[str]] = frozenset()
+    """The handlers, by method and path, that are cancelled when their client goes away: those that take long."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -68,9 +82,14 @@ class ServerApp:
             return
         if prefix:
             request.rollout, request.training = prefix[1], prefix[2] is not None
-        handler = self._handlers.get(f"{request.method} {path}", self.other)
-        answer = await self._answer(handler, request)
-        await answer(send)
+        route = f"{request.method} {path}"
+        work = self._answer(self._handlers.get(route, self.other), request)
+        if route in self.cut_short and DIRECT not in scope:
+            answer = await _unless_gone(work, receive)
+        else:
+            answer = await work
+        if answer is not None:
+            await answer(send)
 
     @cached_property
     def _handlers(self) -> dict[str, Handler]:
@@ -95,6 +114,26 @@ class ServerApp:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"
+
+
+async def _unless_gone(work: Coroutine[Any, Any, Answer], receive: Receive) -> Answer | None:
+    """The answer, or None when the client went away first, which cancels the work."""
+    working, leaving = asyncio.create_task(work), asyncio.create_task(_disconnected(receive))
+    try:
+        await asyncio.wait([working, leaving], return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            return working.result()
+        working.cancel()
+        await asyncio.wait([working])
+        return None
+    finally:
+        working.cancel()
+        leaving.cancel()
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 async def _healthy(_: Request) -> dict[str, str]:

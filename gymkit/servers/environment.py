@@ -76,6 +76,7 @@ class EnvironmentServer(ServerApp, Generic[TaskModel]):
     """Base of every environment server; see the module's example."""
 
     server_type = "environment_servers"
+    cut_short = frozenset({"POST /run"})
     Task: ClassVar[type[BaseModel]] = AnyTask
     """What ``task_input`` has to be."""
     metrics: Route | None = None

@@ -13,6 +13,7 @@ from typing import Self
 import uvicorn
 
 from gymkit.errors import ConfigError
+from gymkit.servers.app import ServerApp
 from gymkit.servers.http import AsgiApp
 
 LOOPBACK = "127.0.0.1"
@@ -55,6 +56,12 @@ class _Server(uvicorn.Server):
         """Start, and say so."""
         await super().startup(sockets)
         self.accepting.set()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop, then have the app let go of its own connections, in the loop that they belong to."""
+        await super().shutdown(sockets)
+        if isinstance(self.config.app, ServerApp):
+            await self.config.app.aclose()
 
 
 def configure(app: AsgiApp) -> _Server:

@@ -23,6 +23,9 @@ AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
 """Raw header lines in order, names in lower case."""
 
+DIRECT = "gymkit.direct"
+"""Key of a scope whose caller is in this process: when it goes away, its call is cancelled with it."""
+
 
 class Refused(Exception):
     """A handler's way to answer with a status: ``raise Refused(409, "why", kind="session_lost")``."""

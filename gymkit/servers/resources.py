@@ -99,7 +99,6 @@ class ResourcesServer(ServerApp, Generic[State]):
         super().__init__(name)
         self.tools = tools_of(self)
         self.sessions: Sessions[State] = Sessions(f"{type(self).__name__}___{name}")
-        self._by_handle: dict[str, Session[State]] = {}
         self._closed: OrderedDict[str, float] = OrderedDict()
 
     def seed(self, task: Any) -> State | Awaitable[State]:
@@ -151,10 +150,11 @@ class ResourcesServer(ServerApp, Generic[State]):
         handle = typed.resources_session_id
         if handle in self._closed:
             raise Refused(409, f"session {handle!r} was closed; seed a new one", kind="session_closed")
-        session = self._by_handle.get(handle)
-        if session is None or self.sessions.find(session.cookie) is None:
-            session = self._by_handle[handle] = self._open()
-            session.handle, session.seed = handle, body
+        session = self.sessions.named(handle)
+        if session is None:
+            session = self._open()
+            self.sessions.give_name(session, handle)
+            session.seed = body
         elif session.seed != body:
             raise Refused(409, f"session {handle!r} was seeded with another task or episode", kind="session_conflict")
         return session
@@ -206,7 +206,7 @@ class ResourcesServer(ServerApp, Generic[State]):
         handle = body.get("resources_session_id")
         if not isinstance(handle, str) or not handle:
             raise Refused(422, "resources_session_id: a non-empty string is needed", kind="invalid")
-        session = self._by_handle.pop(handle, None)
+        session = self.sessions.named(handle)
         if session is not None:
             self.sessions.drop(session)
         self._bury(handle)

@@ -18,7 +18,7 @@ import aiohttp
 from yarl import URL
 
 from gymkit.errors import BadStatus, CallTimeout, InvalidReply, NotJson, Redirected, Unreachable
-from gymkit.servers.http import AsgiApp, Headers
+from gymkit.servers.http import DIRECT, AsgiApp, Headers
 from gymkit.wire import codec
 
 RETRY_PAUSE = 0.5
@@ -256,6 +256,7 @@ class _AppRoute(Route):
             "headers": [*headers, (b"content-length", b"%d" % len(body))],
             "client": None,
             "server": (self.name, None),
+            DIRECT: True,
         }
         try:
             await self._app(scope, exchange.receive, exchange.send)

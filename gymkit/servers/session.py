@@ -68,6 +68,7 @@ class Sessions(Generic[State]):
         self._signer = Signer(secrets.token_bytes(32))
         self._live: OrderedDict[str, Session[State]] = OrderedDict()
         self._finished: OrderedDict[str, Session[State]] = OrderedDict()
+        self._named: dict[str, Session[State]] = {}
 
     def __len__(self) -> int:
         return len(self._live) + len(self._finished)
@@ -78,7 +79,7 @@ class Sessions(Generic[State]):
         if len(self) >= self._limit:
             if not self._finished:
                 raise SessionsFull(f"{len(self)} rollouts are open, which is the limit; close some or wait")
-            self._finished.popitem(last=False)
+            self._unname(self._finished.popitem(last=False)[1])
         session: Session[State] = Session(self._signer.sign(uuid.uuid4().hex).decode())
         self._live[session.cookie] = session
         session.expires = self._clock() + self._ttl
@@ -94,6 +95,16 @@ class Sessions(Generic[State]):
             session.expires = self._clock() + self._ttl
             return session
         return self._finished.get(cookie)
+
+    def give_name(self, session: Session[State], handle: str) -> None:
+        """Let ``session`` be found by its caller's name for it."""
+        session.handle = handle
+        self._named[handle] = session
+
+    def named(self, handle: str) -> Session[State] | None:
+        """The session called ``handle``, kept alive by this; None for a name that no open session has."""
+        session = self._named.get(handle)
+        return None if session is None else self.find(session.cookie)
 
     def was_ours(self, cookie: str) -> bool:
         """Whether this server once issued ``cookie`` (a forged one was never ours; an expired one was)."""
@@ -113,6 +124,7 @@ class Sessions(Generic[State]):
         """Forget the session and its state."""
         self._live.pop(session.cookie, None)
         self._finished.pop(session.cookie, None)
+        self._unname(session)
 
     def set_cookie(self, session: Session[State]) -> bytes:
         """The ``Set-Cookie`` line for a reply."""
@@ -122,4 +134,8 @@ class Sessions(Generic[State]):
         now = self._clock()
         for sessions in (self._live, self._finished):
             while sessions and next(iter(sessions.values())).expires <= now:
-                sessions.popitem(last=False)
+                self._unname(sessions.popitem(last=False)[1])
+
+    def _unname(self, session: Session[State]) -> None:
+        if session.handle is not None and self._named.get(session.handle) is session:
+            del self._named[session.handle]

@@ -90,3 +90,17 @@ def test_whatever_happens_the_bound_holds(actions: list[str]) -> None:
         elif opened:
             getattr(sessions, action)(opened[len(opened) // 2])
         assert len(sessions) <= 5
+
+
+def test_a_named_session_is_found_until_it_is_dropped_or_has_expired() -> None:
+    clock = Clock()
+    sessions: Sessions[str] = Sessions("s", ttl=10, clock=clock)
+    dropped, idle = sessions.open(), sessions.open()
+    sessions.give_name(dropped, "dropped")
+    sessions.give_name(idle, "idle")
+    assert sessions.named("idle") is idle
+    sessions.drop(dropped)
+    clock.now = 11
+    sessions.open()
+    assert sessions.named("dropped") is sessions.named("idle") is None
+    assert sessions._named == {}, "names are not kept longer than sessions"
