@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import typer
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from gymkit.cli.tokens import settings_of
 from gymkit.collect.outcome import Outcome
@@ -16,16 +16,15 @@ from gymkit.config import Config
 from gymkit.errors import ConfigError
 from gymkit.sdk import bridge
 from gymkit.sdk.collection import Collection
-from gymkit.sdk.configured import agent_named, build, run_of
+from gymkit.sdk.configured import build, run_of
+from gymkit.sdk.routed import RoutingSettings, routing_of
 from gymkit.servers.head import fetch_config
 from gymkit.shipped import data_file
 
 
-class RunSettings(BaseModel):
+class RunSettings(RoutingSettings):
     """The settings of ``eval run``, by NeMo Gym's names."""
 
-    agent_name: str | None = None
-    """The agent to run; by default the only one there is."""
     input_jsonl_fpath: str
     """Task rows, one JSON object a line."""
     output_jsonl_fpath: str
@@ -42,7 +41,7 @@ class RunSettings(BaseModel):
     """Rollouts in flight, by default what the agent allows."""
     resume_from_cache: bool = False
     """Go on with the run on disk."""
-    responses_create_params: dict[str, Any] = {}
+    responses_create_params: dict[str, Any] = Field(default_factory=dict)
     """Laid over each row's own parameters."""
     disable_aggregation: bool = False
     """Leave out the metrics file."""
@@ -66,7 +65,7 @@ def run(config: Config, *, no_serve: bool, search_dirs: Iterable[Path]) -> None:
         )
     collection = run_of(
         config,
-        agent_named(config, settings.agent_name),
+        routing_of(config, settings),
         apps=None if no_serve else build(config),
         tasks=tasks,
         output=Path(settings.output_jsonl_fpath),

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from gymkit.config import Config, load
 from gymkit.errors import ConfigError
-from gymkit.sdk.configured import KNOWN
+from gymkit.sdk.catalogue import KNOWN
 
 Settings = TypeVar("Settings", bound=BaseModel)
 

@@ -11,7 +11,7 @@ from gymkit.errors import WireError
 from gymkit.wire import codec
 from gymkit.wire.problems import sentences
 from gymkit.wire.responses import check_request
-from gymkit.wire.tasks import TaskId
+from gymkit.wire.tasks import TaskId, flat_task, is_materialized
 
 CheckTask = Callable[[Mapping[str, Any]], list[str]]
 """What an environment asks of a task's fields: one ``field: reason`` for each that is wrong."""
@@ -33,11 +33,6 @@ def fields_of(model: type[BaseModel]) -> CheckTask:
         return []
 
     return check
-
-
-def is_materialized(row: Mapping[str, Any]) -> bool:
-    """Whether ``row`` has the form that environment servers take (``task_id`` an object, and ``task_input``)."""
-    return isinstance(row.get("task_id"), dict) and "task_input" in row
 
 
 def row_problems(row: Mapping[str, Any], check_task: CheckTask | None, *, add_seed: bool) -> Iterator[str]:
@@ -98,7 +93,14 @@ def _materialized_problems(row: Mapping[str, Any], check_task: CheckTask | None)
     if not isinstance(task, dict):
         yield f"task_input: must be an object, not {_kind(task)}"
     elif check_task:
-        yield from (f"task_input.{problem}" for problem in check_task(task))
+        yield from (f"task_input.{problem}" for problem in _on_one_level(task, check_task))
+
+
+def _on_one_level(task: dict[str, Any], check_task: CheckTask) -> list[str]:
+    try:
+        return check_task(flat_task(task))
+    except (ValueError, AttributeError) as error:  # fields that contradict each other, or task_data that is no object
+        return [str(error)]
 
 
 def _kind(value: object) -> str:

@@ -36,7 +36,7 @@ _EXAMPLE: Final = 300  # characters
 async def collect(
     plan: Plan,
     store: Store,
-    route: Route,
+    routes: Mapping[str, Route],
     *,
     concurrency: int = 32,
     resume: bool = False,
@@ -47,8 +47,9 @@ async def collect(
     progress: Progress | None = None,
     stop: asyncio.Event | None = None,
 ) -> Outcome:
-    """Run the rollouts of ``plan`` against ``route`` and write them into the open ``store``.
+    """Run the rollouts of ``plan`` and write them into the open ``store``.
 
+    ``routes`` has the plan's environment servers by name.
     ``concurrency`` rollouts are in flight at once, each bounded by ``rollout_timeout`` seconds. ``resume`` goes on with
     what is on disk: rollouts with a result, with a terminal failure or without attempts left are not run; with
     ``again``, the rollouts named there are run again, results or not, and no others. Setting
@@ -59,13 +60,13 @@ async def collect(
         raise ConfigError(f"concurrency must be at least 1, not {concurrency}")
     progress = progress or Progress()
     past = _start(plan, store, progress, again, resume=resume)
-    run = _Run(plan, store, route, progress, past, rollout_timeout, stop or asyncio.Event())
+    run = _Run(plan, store, routes, progress, past, rollout_timeout, stop or asyncio.Event())
     progress.begin(past.total)
     try:
         with seldom():
             stopped = await run.dispatch(concurrency)
         if aggregate and not stopped:
-            await write_metrics(store, plan.target, route)
+            await write_metrics(store, plan.routing.targets, routes)
     finally:
         progress.end()
         run.report()
@@ -96,7 +97,7 @@ class _Run:
 
     plan: Plan
     store: Store
-    route: Route
+    routes: Mapping[str, Route]
     progress: Progress
     past: Past
     timeout: float
@@ -167,7 +168,8 @@ class _Run:
         """What ``/run`` says of a rollout, or a failure row: nothing that goes wrong there ends the run."""
         reply: Reply | None = None
         try:
-            reply = await self.route.post("/run", request_of(row), timeout=self.timeout, knob="rollout_timeout")
+            route = self.routes[self.plan.target_of(row).environment_server]
+            reply = await route.post("/run", request_of(row), timeout=self.timeout, knob="rollout_timeout")
             return row_of(row, reply)
         except asyncio.CancelledError as error:
             task = asyncio.current_task()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from gymkit.collect.plan import Target
 from gymkit.collect.resume import key_of
+from gymkit.collect.routing import Target
 from gymkit.collect.store import Store
 from gymkit.errors import ServerError
 from gymkit.servers.route import Route
@@ -26,23 +26,33 @@ _KEPT_OF_RESPONSE: Final = ("usage", "incomplete_details")
 _PARTS: Final = ("agent_metrics", "key_metrics", "group_level_metrics")
 
 
-async def write_metrics(store: Store, target: Target, route: Route) -> None:
-    """Have the metrics computed by ``route`` and write them beside the rollouts; without results, there are none.
+async def write_metrics(store: Store, targets: Sequence[Target], routes: Mapping[str, Route]) -> None:
+    """Have each environment server compute the metrics of its rows and write them beside the rollouts.
 
-    Metrics are worth less than rows: a server that cannot compute them costs a warning, and no file is written.
+    Metrics are worth less than rows: a server that cannot compute them costs a warning, and it has no part in the
+    file; where none can, or without results, there is no file.
     """
-    body = await asyncio.to_thread(_payload, store)
-    if body is None:
-        return
+    bodies = await asyncio.to_thread(_payloads, store, targets)
+    groups = [
+        group
+        for target in targets
+        if target.environment_server in bodies
+        and (group := await _computed(target, bodies[target.environment_server], routes[target.environment_server]))
+    ]
+    if groups:
+        store.write_metrics(groups)
+
+
+async def _computed(target: Target, body: bytes, route: Route) -> dict[str, Any] | None:
     try:
         reply = (await route.post("/aggregate_metrics", body, timeout=TIMEOUT_SECS)).expect_ok().json_object()
     except ServerError as error:
         log.warning("no aggregate metrics: %s", error)
-        return
+        return None
     if lacking := [part for part in _PARTS if part not in reply]:
         log.warning("no aggregate metrics: %s answered without %s", route.name, ", ".join(lacking))
-        return
-    store.write_metrics([_group(target, reply)])
+        return None
+    return _group(target, reply)
 
 
 def stripped(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -54,20 +64,29 @@ def stripped(row: Mapping[str, Any]) -> dict[str, Any]:
     return slim
 
 
-def _payload(store: Store) -> bytes | None:
-    """The request's body, rows in the order of task and rollout; each row is in memory only as its stripped bytes."""
-    rows: dict[tuple[int, int], bytes] = {}
+def _payloads(store: Store, targets: Sequence[Target]) -> dict[str, bytes]:
+    """The requests' bodies by environment server, rows in the order of task and rollout.
+
+    Each row is in memory only as its stripped bytes. A row that names no server, or another, is the first one's.
+    """
+    names = [target.environment_server for target in targets]
+    servers: dict[str, dict[tuple[int, int], bytes]] = {}
     for line in store.results():
+        name = line.row.get("_ng_environment_server")
+        rows = servers.setdefault(name if name in names else names[0], {})
         key = key_of(line.row)
         if key is not None and key not in rows:
             rows[key] = codec.dumps(stripped(line.row))
-    if not rows:
-        return None
-    return b'{"verify_responses":[' + b",".join(rows[key] for key in sorted(rows)) + b"]}"
+    return {
+        name: b'{"verify_responses":[' + b",".join(rows[key] for key in sorted(rows)) + b"]}"
+        for name, rows in servers.items()
+        if rows
+    }
 
 
 def _group(target: Target, reply: Mapping[str, Any]) -> dict[str, Any]:
-    group = {"agent_ref": {"name": target.agent}, "_ng_environment_server": target.environment_server}
+    group: dict[str, Any] = {} if target.agent is None else {"agent_ref": {"name": target.agent}}
+    group["_ng_environment_server"] = target.environment_server
     group |= {part: reply[part] for part in _PARTS}
     group["repeat_level_metrics"] = reply.get("repeat_level_metrics", [])
     if reply.get("perf_summary") is not None:

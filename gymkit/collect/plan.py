@@ -8,27 +8,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from gymkit.collect.checks import CheckTask, extra_body, is_materialized, params_problems, row_problems
+from gymkit.collect.checks import extra_body, params_problems, row_problems
 from gymkit.collect.fingerprint import fingerprint
+from gymkit.collect.routing import Routing, Target
 from gymkit.collect.selection import Selection, select
 from gymkit.collect.tasks import Tasks
-from gymkit.errors import ConfigError
+from gymkit.errors import ConfigError, InputError
 from gymkit.wire import codec
-from gymkit.wire.tasks import strip_result_fields
+from gymkit.wire.tasks import is_materialized, strip_result_fields
 
 _STAMPS = frozenset({"agent_ref", "gymkit"})
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Who runs the rollouts; stamped on every row."""
-
-    agent: str
-    """Name of the agent (``agent_ref``)."""
-    environment_server: str
-    """Name of the environment server that answers ``/run``."""
-    result_type: str
-    """Name of that server's implementation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +47,14 @@ class Plan:
     """The rollouts of a run. ``rows`` yields them one by one, as often as asked; only positions are in memory."""
 
     def __init__(
-        self, selection: Selection, target: Target, expansion: Expansion, settings: Mapping[str, Any] | None = None
+        self, selection: Selection, routing: Routing, expansion: Expansion, settings: Mapping[str, Any] | None = None
     ) -> None:
-        self.target = target
+        self.routing = routing
         self._selection = selection
         self._expansion = expansion
         self.config: dict[str, Any] = {
             **(settings or {}),
-            "agent_ref": {"name": target.agent},
-            "environment_server": target.environment_server,
+            **routing.settings(),
             "num_repeats": expansion.repeats,
             "num_repeats_add_seed": expansion.add_seed,
             "responses_create_params": dict(expansion.responses_create_params),
@@ -83,13 +71,23 @@ class Plan:
         mark: dict[str, Any] = {"run": self.run, "config": self.config}
         for position, rollout_index in self._order():
             row = self._task(position, rollout_index)
-            row["agent_ref"] = {"name": self.target.agent}
+            target = self.target_of(row)
+            row.pop("agent_ref", None)
+            if target.agent is not None:
+                row["agent_ref"] = {"name": target.agent}
             row["_ng_task_index"] = self._selection.indexes[position]
             row["_ng_rollout_index"] = rollout_index
-            row["_ng_environment_server"] = self.target.environment_server
+            row["_ng_environment_server"] = target.environment_server
             row["gymkit"] = mark
             mark = {"run": self.run}
             yield row
+
+    def target_of(self, row: Mapping[str, Any]) -> Target:
+        """The environment server for a planned row."""
+        target = self.routing.of(row)
+        if target is None:
+            raise InputError([f"no environment server runs the row of task {row.get('_ng_task_index')}"])
+        return target
 
     def first_change(self, rows: Iterable[Mapping[str, Any]]) -> str | None:
         """Where the first task row stands that differs from the one in ``rows``, an earlier plan; None if none does."""
@@ -129,29 +127,29 @@ class Plan:
 
 def plan_rollouts(
     tasks: Tasks,
-    target: Target,
+    routing: Routing,
     *,
     expansion: Expansion | None = None,
     settings: Mapping[str, Any] | None = None,
-    check_task: CheckTask | None = None,
 ) -> Plan:
     """Read and check every selected task row and return the plan. Nothing is written and nothing is started.
 
     ``settings`` is the configuration that results depend on (agent, environment): a resume with others is refused.
-    ``check_task`` says what the environment misses in a row. Raises InputError with one sentence for each problem:
+    ``routing`` says who runs which row. Raises InputError with one sentence for each problem:
     where the row stands, the field, the reason. ``tasks`` stays open as long as the plan is used.
     """
     expansion = expansion or Expansion()
     rewritten = expansion.add_seed or bool(expansion.responses_create_params)
-    check = partial(_row_problems, check_task=check_task, expansion=expansion, rewritten=rewritten)
-    return Plan(select(tasks, expansion.limit, check), target, expansion, settings)
+    check = partial(_row_problems, routing=routing, expansion=expansion, rewritten=rewritten)
+    return Plan(select(tasks, expansion.limit, check), routing, expansion, settings)
 
 
-def _row_problems(
-    row: Mapping[str, Any], *, check_task: CheckTask | None, expansion: Expansion, rewritten: bool
-) -> Iterator[str]:
+def _row_problems(row: Mapping[str, Any], *, routing: Routing, expansion: Expansion, rewritten: bool) -> Iterator[str]:
     if rewritten and is_materialized(row):
         yield "responses_create_params: a row in materialized form takes neither overrides nor seeds"
+    yield from routing.problems(row)
+    target = routing.of(row)
+    check_task = target.check_task if target else None
     yield from row_problems(row, check_task, add_seed=expansion.add_seed)
 
 

@@ -7,13 +7,13 @@ from typing import Any, Final, TypeGuard
 
 from pydantic import ValidationError
 
-from gymkit.collect.checks import is_materialized
 from gymkit.collect.plan import Plan
 from gymkit.errors import BadStatus, InvalidReply, ServerError
 from gymkit.servers.route import Reply
 from gymkit.wire import codec
 from gymkit.wire.episodes import EpisodeFailure, EpisodeResponse
 from gymkit.wire.problems import wire_error
+from gymkit.wire.tasks import is_materialized
 
 BUSY: Final = frozenset({429, 502, 503, 504})
 """Statuses that say the rollout did not run."""
@@ -73,8 +73,9 @@ def stamped(
     for name in _COPIED:
         if name in row:
             result[name] = row[name]
-    result["_ng_environment_server"] = plan.target.environment_server
-    result["_ng_result_type"] = plan.target.result_type
+    target = plan.target_of(row)
+    result["_ng_environment_server"] = target.environment_server
+    result["_ng_result_type"] = target.result_type
     told = result.get("gymkit")
     facts = told if isinstance(told, dict) else {}
     result["gymkit"] = {**facts, "run": plan.run, "started_at": started_at, "seconds": seconds}

@@ -30,6 +30,8 @@ class Implementation:
     """The model of its settings, without references and without what every server has (host, port, entrypoint, …)."""
     references: Mapping[str, str] = field(default_factory=dict)
     """Its required references: field to server type."""
+    optional_references: Mapping[str, str] = field(default_factory=dict)
+    """References that it can do without: field to server type."""
 
 
 Implementations = Mapping[tuple[str, str], Implementation]
@@ -160,7 +162,7 @@ class _Reader:
             raise self._refuse("domain", f"is not one of the domains; {nearest(str(domain), DOMAINS)}")
 
     def _references(self) -> dict[str, ServerReference]:
-        expected = self.known.references if self.known else {}
+        expected = {**self.known.references, **self.known.optional_references} if self.known else {}
         references = {}
         for key, value in self.fields.items():
             if not isinstance(value, dict) or not isinstance(value.get("name"), str):
@@ -177,7 +179,7 @@ class _Reader:
         if self.known is None:
             return None
         fields = self.known.config.model_fields
-        known = {*fields, *self.known.references, *self._shared()}
+        known = {*fields, *self.known.references, *self.known.optional_references, *self._shared()}
         for key in [*own, *references]:
             if key not in known:
                 raise self._refuse(key, f"is not a setting of {self.implementation}; {nearest(key, known)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,8 +13,9 @@ from typing import Any, Protocol
 
 from gymkit.collect.collector import ROLLOUT_TIMEOUT_SECS, collect
 from gymkit.collect.outcome import Outcome
-from gymkit.collect.plan import Expansion, Plan, Target, plan_rollouts
+from gymkit.collect.plan import Expansion, Plan, plan_rollouts
 from gymkit.collect.progress import Key, Progress
+from gymkit.collect.routing import Routing
 from gymkit.collect.store import Store
 from gymkit.collect.tasks import Tasks
 from gymkit.servers.route import Route
@@ -37,18 +38,16 @@ class Collection:
 
     tasks: TaskSource
     """The task rows."""
-    target: Target
+    routing: Routing
     """Who runs them."""
-    route: Route
-    """The environment server that answers ``/run``."""
+    routes: Mapping[str, Route]
+    """The environment servers that answer ``/run``, by name."""
     output: Path
     """The main file; its siblings take their names from it."""
     settings: dict[str, Any]
     """What results depend on besides the tasks; a resume with others is refused."""
     expansion: Expansion = field(default_factory=Expansion)
     """How rollouts are made of task rows."""
-    check_task: Callable[[Mapping[str, Any]], list[str]] | None = None
-    """What the environment misses in a row."""
     concurrency: int = 32
     """Rollouts in flight."""
     rollout_timeout: float = ROLLOUT_TIMEOUT_SECS
@@ -74,7 +73,7 @@ class Collection:
         """Show the progress while the body runs: to be entered in the thread of the cell, around ``collect``."""
         if not self.shown:
             return nullcontext()
-        self._live = live(self.progress, stop=self.stop, title=f"{self.settings['environment']} × {self.target.agent}")
+        self._live = live(self.progress, stop=self.stop, title=self._title)
         return self._live
 
     async def collect(self) -> Outcome:
@@ -88,7 +87,7 @@ class Collection:
                 return await collect(
                     plan,
                     store,
-                    self.route,
+                    self.routes,
                     concurrency=self.concurrency,
                     resume=self.resume,
                     again=self.again,
@@ -101,7 +100,7 @@ class Collection:
         finally:
             if follower is not None:
                 follower.cancel()
-            for each in (self.route, *self.closing):
+            for each in (*self.routes.values(), *self.closing):
                 await each.aclose()
 
     @property
@@ -121,9 +120,12 @@ class Collection:
             tasks = stack.enter_context(Tasks.from_path(source))
         else:
             tasks = stack.enter_context(Tasks.from_rows(source, "tasks"))
-        return plan_rollouts(
-            tasks, self.target, expansion=self.expansion, settings=self.settings, check_task=self.check_task
-        )
+        return plan_rollouts(tasks, self.routing, expansion=self.expansion, settings=self.settings)
+
+    @property
+    def _title(self) -> str:
+        names = dict.fromkeys(target.agent or target.environment_server for target in self.routing.targets)
+        return f"{self.settings['environment']} × {', '.join(names)}"
 
 
 def patience(run_timeout: float, concurrency: int, slots: int) -> float:

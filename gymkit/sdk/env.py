@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gymkit.collect.outcome import Outcome
-from gymkit.collect.plan import Expansion, Target
+from gymkit.collect.plan import Expansion
 from gymkit.collect.progress import Key
+from gymkit.collect.routing import Target
 from gymkit.collect.tasks import Tasks
 from gymkit.environments.legacy_agent import LegacyAgent
 from gymkit.errors import ConfigError, InputError
@@ -177,14 +178,14 @@ class Env:
         server = agent.server(resources)
         relay = LegacyAgent(relay_name(agent.name, server.implementation), Route.to_app(agent.name, server))
         in_flight = concurrency or agent.concurrency
+        check_task = None if self._server is None else self._server.check_task
         return Collection(
             tasks=self.source,
-            target=Target(agent.name, relay.name, relay.implementation),
-            route=Route.to_app(relay.name, relay),
+            routing=Target(agent.name, relay.name, relay.implementation, check_task),
+            routes={relay.name: Route.to_app(relay.name, relay)},
             output=Path(output) if output is not None else _default_output(self.name, agent.name),
             settings={"environment": self.name, "agent": agent.settings()},
             expansion=Expansion(limit=limit, repeats=repeats, responses_create_params=dict(params or {})),
-            check_task=None if self._server is None else self._server.check_task,
             concurrency=in_flight,
             rollout_timeout=patience(agent.run_timeout, in_flight, agent.concurrency),
             resume=resume,

@@ -19,7 +19,7 @@ from gymkit.collect.reply import request_of
 from gymkit.collect.store import Store
 from gymkit.servers.route import Route
 from gymkit.wire import codec
-from tests.collect.world import plan_of, task
+from tests.collect.world import plan_of, routes, task
 
 TOOL = {"type": "function", "name": "increment_counter", "parameters": {"type": "object", "properties": {}}}
 PARAMS = {**task("add 1 then add 2 then get the count")["responses_create_params"], "tools": [TOOL] * 6}
@@ -39,7 +39,7 @@ async def collected(rollouts: int, folder: str) -> float:
     plan = plan_of([{"responses_create_params": PARAMS}], repeats=rollouts)
     with Store(Path(folder, "r.jsonl")) as store:
         began = time.process_time()
-        await collect(plan, store, Route.to_app("environment", app), aggregate=False)
+        await collect(plan, store, routes(Route.to_app("environment", app)), aggregate=False)
         return time.process_time() - began
 
 

@@ -27,6 +27,7 @@ from tests.collect.world import (
     materialized,
     plan_of,
     read,
+    routes,
     run,
     scored,
     task,
@@ -107,7 +108,7 @@ def test_over_sockets_as_in_process(tmp_path: Path) -> None:
     async def main() -> Outcome:
         route = Route.to_url("environment", hosted.url)
         with Store(output) as store:
-            outcome = await collect(plan_of(tasks(70)), store, route, concurrency=8)
+            outcome = await collect(plan_of(tasks(70)), store, routes(route), concurrency=8)
         await route.aclose()
         return outcome
 
@@ -126,7 +127,7 @@ def test_a_dead_server_fails_every_rollout_in_one_sentence(tmp_path: Path, caplo
     async def main() -> Outcome:
         route = Route.to_url("environment", "http://127.0.0.1:9")
         with Store(output) as store:
-            outcome = await collect(plan_of(tasks(235)), store, route)
+            outcome = await collect(plan_of(tasks(235)), store, routes(route))
         await route.aclose()
         return outcome
 
@@ -217,7 +218,7 @@ def cut(output: Path, act: Callable[[asyncio.Event, asyncio.Task[Outcome]], obje
 
         with Store(output) as store:
             route = Route.to_app("environment", Server(hang_after_two))
-            running = asyncio.create_task(collect(plan_of(tasks(6)), store, route, concurrency=3, stop=stop))
+            running = asyncio.create_task(collect(plan_of(tasks(6)), store, routes(route), concurrency=3, stop=stop))
             return await running
 
     return asyncio.run(main())
@@ -290,7 +291,7 @@ def test_a_disk_that_takes_no_more_ends_the_run(tmp_path: Path) -> None:
                     asyncio.get_running_loop().call_later(0, setattr, store._main, "fd", broken)
                 return scored(row)
 
-            await collect(plan, store, Route.to_app("environment", Server(handle)), concurrency=2)
+            await collect(plan, store, routes(Route.to_app("environment", Server(handle))), concurrency=2)
 
     with pytest.raises(StoreError, match=r"rollouts\.jsonl cannot take another row"):
         asyncio.run(main())

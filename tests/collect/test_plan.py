@@ -4,6 +4,7 @@ import json
 import os
 import tracemalloc
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from gymkit.collect.checks import fields_of
+from gymkit.collect.checks import CheckTask, fields_of
 from gymkit.collect.fingerprint import differences, fingerprint
 from gymkit.collect.plan import Expansion, plan_rollouts
 from gymkit.collect.tasks import Tasks
@@ -27,9 +28,9 @@ def write(path: Path, *lines: bytes | dict[str, Any]) -> Path:
     return path
 
 
-def problems_of(tasks: Tasks, **options: Any) -> list[str]:
+def problems_of(tasks: Tasks, *, check_task: CheckTask | None = None, **options: Any) -> list[str]:
     with pytest.raises(InputError) as caught:
-        plan_rollouts(tasks, TARGET, **options)
+        plan_rollouts(tasks, replace(TARGET, check_task=check_task), **options)
     return caught.value.problems
 
 

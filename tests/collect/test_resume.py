@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gymkit.collect.plan import Expansion, Plan, Target, plan_rollouts
+from gymkit.collect.plan import Expansion, Plan, plan_rollouts
+from gymkit.collect.routing import Target
 from gymkit.collect.resume import attempt_cap
 from gymkit.collect.tasks import Tasks
 from gymkit.errors import ResumeMismatch
@@ -307,7 +308,7 @@ import asyncio, signal, sys
 from gymkit.collect.collector import collect
 from gymkit.collect.store import Store
 from gymkit.servers.route import Route
-from tests.collect.world import Server, plan_of, scored, tasks
+from tests.collect.world import Server, plan_of, routes, scored, tasks
 
 async def handle(row):
     if row["number"] >= 30:
@@ -320,7 +321,7 @@ async def main():
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     with Store(sys.argv[1]) as store:
         route = Route.to_app("environment", Server(handle))
-        print(await collect(plan_of(tasks(40)), store, route, concurrency=4, stop=stop), flush=True)
+        print(await collect(plan_of(tasks(40)), store, routes(route), concurrency=4, stop=stop), flush=True)
 
 asyncio.run(main())
 """

@@ -9,7 +9,8 @@ from typing import Any
 
 from gymkit.collect.collector import collect
 from gymkit.collect.outcome import Outcome
-from gymkit.collect.plan import Expansion, Plan, Target, plan_rollouts
+from gymkit.collect.plan import Expansion, Plan, plan_rollouts
+from gymkit.collect.routing import Target
 from gymkit.collect.store import Store
 from gymkit.collect.tasks import Tasks
 from gymkit.servers.http import AsgiApp
@@ -75,9 +76,13 @@ def run(output: Path, rows: Iterable[Mapping[str, Any]] | Plan, app: AsgiApp, **
 
     async def main() -> Outcome:
         with Store(output) as store:
-            return await collect(plan, store, Route.to_app("environment", app), **options)
+            return await collect(plan, store, routes(Route.to_app("environment", app)), **options)
 
     return asyncio.run(main())
+
+
+def routes(route: Route) -> dict[str, Route]:
+    return {TARGET.environment_server: route}
 
 
 def key_of(row: Mapping[str, Any]) -> tuple[int, int]:
