@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from gymkit.sdk.agents import RemoteAgent as RemoteAgent
     from gymkit.sdk.bridge import enable_nested_asyncio as enable_nested_asyncio
     from gymkit.sdk.env import Env as Env
+    from gymkit.sdk.models import Model as Model
     from gymkit.sdk.rollouts import Rollouts as Rollouts
 
 __version__ = "0.1.0"
@@ -20,12 +21,13 @@ __version__ = "0.1.0"
 _HOME = {
     "Env": "gymkit.sdk.env",
     "GymkitError": "gymkit.errors",
+    "Model": "gymkit.sdk.models",
     "RemoteAgent": "gymkit.sdk.agents",
     "Rollouts": "gymkit.sdk.rollouts",
     "enable_nested_asyncio": "gymkit.sdk.bridge",
 }
 
-__all__ = ["Env", "GymkitError", "RemoteAgent", "Rollouts", "__version__", "enable_nested_asyncio"]
+__all__ = ["Env", "GymkitError", "Model", "RemoteAgent", "Rollouts", "__version__", "enable_nested_asyncio"]
 
 
 def __getattr__(name: str) -> Any:

@@ -40,8 +40,9 @@ class ConfigError(GymkitError):
 class MissingExtra(ConfigError):
     """An optional package is not installed; the message says what it is for and how to install it."""
 
-    def __init__(self, package: str, extra: str, purpose: str) -> None:
-        super().__init__(f"{purpose} needs the package {package!r}: pip install 'gymkit[{extra}]'")
+    def __init__(self, package: str, extra: str, purpose: str, *, command: str | None = None) -> None:
+        command = command or f"pip install 'gymkit[{extra}]'"
+        super().__init__(f"{purpose} needs the package {package!r}: {command}")
 
 
 class InputError(GymkitError):

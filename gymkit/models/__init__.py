@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 
 from pydantic import BaseModel
@@ -19,7 +20,7 @@ SHIPPED = {
 """Implementation to module, class and the model of its settings."""
 
 
-def load(implementation: str) -> tuple[type[ModelServer], type[BaseModel]]:
+def load(implementation: str) -> tuple[Callable[..., ModelServer], type[BaseModel]]:
     """The server class of an implementation and the model of its settings: ``server(name, config, capture=…)``.
 
     Raises ConfigError with the nearest name.

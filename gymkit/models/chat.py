@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+from pydantic import ConfigDict, Field, SecretStr, field_validator
 
 from gymkit.errors import WireError
+from gymkit.models.foreign import ForeignSettings
 from gymkit.models.openai import invalid_reply
 from gymkit.models.token_ids import ASKED, MissingTokens, take_tokens
 from gymkit.models.upstream import OVERFLOW, Upstream
@@ -33,7 +34,7 @@ from gymkit.wire.dialects.tokens import without_tokens
 _SIDE_CHANNEL = ("extra_body", "chat_template_kwargs")
 
 
-class ChatModelConfig(BaseModel):
+class ChatModelConfig(ForeignSettings):
     """The settings; the names are NeMo Gym's ``vllm_model``'s."""
 
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True, protected_namespaces=())
@@ -133,7 +134,7 @@ class ChatModel(ModelServer):
 
     async def _completion(self, chat: dict[str, Any], call: ModelCall) -> dict[str, Any]:
         wanted = call.training or self.config.return_token_id_information
-        body = self._body(chat, ASKED if wanted else {})
+        body = self._body(chat, self.asked if wanted else {})
         try:
             completion = await self._upstream.post("/chat/completions", body, call)
             check_completion(completion)
@@ -181,7 +182,9 @@ class ChatModel(ModelServer):
         """Move the token fields out of the completion and into ``call``."""
         prompt = completion.pop("prompt_token_ids", None)
         try:
-            call.tokens = take_tokens(completion, prompt if prompt is not None else await self.prompt_ids(body))
+            call.tokens = take_tokens(
+                completion, prompt if prompt is not None else await self.prompt_ids(completion, body)
+            )
         except MissingTokens as error:
             if self.config.return_token_id_information:
                 raise ModelFailed(502, f"{self._upstream.name}: {error}", kind="no_token_ids", final=True) from error
@@ -190,8 +193,13 @@ class ChatModel(ModelServer):
             for choice in completion["choices"]:
                 choice.pop("logprobs", None)
 
-    async def prompt_ids(self, body: Mapping[str, Any]) -> list[int] | None:
-        """The token ids of the prompt that ``body`` makes, for a service whose completions do not say them."""
+    @property
+    def asked(self) -> Mapping[str, Any]:
+        """What to lay under a request whose tokens are wanted."""
+        return ASKED
+
+    async def prompt_ids(self, completion: Mapping[str, Any], body: Mapping[str, Any]) -> list[int] | None:
+        """The token ids of the prompt that ``body`` made, for a service whose completions do not say them."""
         return None
 
 

@@ -92,7 +92,7 @@ def app_of(server: ServerInstance, routes: Mapping[str, Route], neighbours: Sequ
     if kind == RESOURCES and (name in SHIPPED or name in ALIASES):
         return load(name)(server.name)
     if kind == MODELS and name in models.SHIPPED:
-        return models.load(name)[0](server.name, server.config)  # type: ignore[call-arg, arg-type]
+        return models.load(name)[0](server.name, server.config)
     if (kind, name) not in _MAKERS:
         there = [other for server_type, other in KNOWN if server_type == kind]
         raise ConfigError(f"{server.name}: gymkit has no {name} among its {kind}; {nearest(name, there)}")

@@ -1,0 +1,186 @@
+"""The models of a notebook: what to ask and how to reach it. A run makes the server out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, SecretStr, ValidationError
+
+from gymkit.errors import BadStatus, ConfigError
+from gymkit.sdk import bridge
+from gymkit.servers.capture import Capture
+from gymkit.servers.hosting import LOOPBACK, Hosted, serve
+from gymkit.servers.model import ModelServer
+from gymkit.servers.route import Route
+from gymkit.wire.responses import message_text
+
+Make = Callable[[str, "Capture | None"], ModelServer]
+
+
+class Model:
+    """A model behind a service: OpenAI's, vLLM's, or any that speaks like them.
+
+    Parameters
+    ----------
+    url:
+        The service's base URL, up to and with ``/v1``.
+    name:
+        The model's name there.
+    api_key:
+        The service's key; none by default. It is never shown, logged or recorded.
+    api:
+        ``"chat"`` asks ``/chat/completions``, which every such service has; ``"responses"`` asks ``/responses``, which
+        keeps the reasoning of OpenAI's own models from one step to the next.
+    token_ids:
+        Ask for token ids and logprobs with each reply, for training; only with ``api="chat"``, and only of services
+        that return them, as vLLM does.
+    extra_body:
+        Laid under each request, such as ``{"temperature": 0}``: what the agent sets wins.
+    attempts:
+        How often a call is tried, with growing pauses; a bad key or a spent quota is not tried again.
+    concurrency:
+        Calls in flight, at most; None: any number.
+    timeout:
+        Seconds that a call may take, all attempts together.
+
+    ``Model.local()`` is a small model on this machine, ``Model.scripted(...)`` one that says what you wrote.
+    Raises ConfigError for a value that cannot be used.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        name: str,
+        *,
+        api_key: str = "",
+        api: Literal["chat", "responses"] = "chat",
+        token_ids: bool = False,
+        extra_body: Mapping[str, Any] | None = None,
+        attempts: int = 3,
+        concurrency: int | None = None,
+        timeout: float = 1800.0,
+    ) -> None:
+        if api == "responses" and token_ids:
+            raise ConfigError("Model: token ids come with api='chat' only: the Responses API has no place for them")
+        shared = {
+            "extra_body": dict(extra_body or {}),
+            "max_http_attempts": attempts,
+            "max_concurrent_requests": concurrency,
+            "upstream_timeout_secs": timeout,
+        }
+        key = SecretStr(api_key)
+        if api == "responses":
+            settings = {"openai_base_url": url, "openai_api_key": key, "openai_model": name, **shared}
+            self._set(name, "openai_model", settings)
+        elif api == "chat":
+            tokens = {"return_token_id_information": token_ids, "uses_reasoning_parser": True}
+            self._set(name, "vllm_model", {"base_url": url, "api_key": key, "model": name, **tokens, **shared})
+        else:
+            raise ConfigError(f"Model: api is 'chat' or 'responses', not {api!r}")
+        self.url = url
+
+    @classmethod
+    def local(cls, *, token_ids: bool = False) -> Model:
+        """SmolLM2-135M-Instruct in this process: no key, no network, some 80 tokens a second.
+
+        Good for lessons, for real token ids (``token_ids``) and for failures; too small to be right. Raises
+        MissingExtra, with the command that installs it.
+        """
+        from gymkit.models.local import NAME, require
+
+        require()
+        model = cls.__new__(cls)
+        model._set(NAME, "local_model", {"return_token_id_information": token_ids})
+        model.url = "local"
+        return model
+
+    @classmethod
+    def scripted(cls, script: object, *, seconds: float = 0.0, token_ids: bool = False) -> Model:
+        """A model that says what ``script`` says.
+
+        Parameters
+        ----------
+        script:
+            A list of replies, which each rollout hears from its beginning; a function of the request's parameters, sync
+            or async; a generator function, started anew for each rollout; or a generator, one for all. A reply is a
+            text, an item or a list of items (``answer`` and ``call`` of ``gymkit.testing.agent`` make them), a whole
+            Response, or a ``Fault``.
+        seconds:
+            How long it takes to answer.
+        token_ids:
+            Give replies token ids and logprobs: its tokens are bytes.
+        """
+        from gymkit.models.script import Script
+        from gymkit.models.scripted import ScriptedModel
+
+        told = Script(script)
+        model = cls.__new__(cls)
+        config = model._set("scripted", "scripted_model", {"seconds": seconds, "token_ids": token_ids})
+        model._make = lambda name, capture: ScriptedModel(name, config, script=told, capture=capture)  # type: ignore[arg-type]
+        model.url = "scripted"
+        return model
+
+    def _set(self, name: str, implementation: str, settings: dict[str, Any]) -> BaseModel:
+        from gymkit import models
+
+        server, config_type = models.load(implementation)
+        try:
+            config = config_type.model_validate(settings)
+        except ValidationError as error:
+            raise ConfigError(f"Model: {_sentences(error)}") from None
+        self.name = name
+        self.implementation = implementation
+        self.config = config
+        self._make: Make = lambda server_name, capture: server(server_name, config, capture=capture)
+        return config
+
+    def settings(self) -> dict[str, Any]:
+        """What results depend on; a resume with other settings is refused. Keys and bounds are not in it."""
+        bounds = {"max_http_attempts", "max_concurrent_requests", "upstream_timeout_secs"}
+        secret = {"api_key", "openai_api_key", "default_headers", "openai_default_headers"}
+        dumped = self.config.model_dump(mode="json", exclude=bounds | secret, exclude_defaults=True)
+        return {"type": self.implementation, "model": self.name, **dumped}
+
+    def server(self, name: str = "policy_model", *, capture: Capture | None = None) -> ModelServer:
+        """A fresh model server called ``name``, whose calls of a rollout ``capture`` records; YAML makes the same."""
+        return self._make(name, capture)
+
+    def serve(self, port: int = 0, *, host: str = LOOPBACK, capture: Capture | None = None) -> Hosted:
+        """Put a model server on a socket, for programs that speak to OpenAI or Anthropic: ``.url`` says where.
+
+        OpenAI's clients want ``{url}/v1`` as their base URL, Anthropic's ``{url}``. Port 0 takes a free one;
+        ``.stop()`` ends it. Raises ConfigError for a port that is taken.
+        """
+        return serve(self.server(capture=capture), host, port)
+
+    async def aask(self, prompt: str, **params: Any) -> str:
+        """Ask one thing and return the text of the answer, to see that the model is there.
+
+        ``params`` are further fields of a Responses request (``instructions``, ``max_output_tokens``). Raises BadStatus
+        with what the service said, or WireError for params that are none.
+        """
+        return await bridge.arun(self._ask({"input": prompt, **params}))
+
+    ask = bridge.twin(aask)
+
+    async def _ask(self, params: dict[str, Any]) -> str:
+        server = self.server()
+        route = Route.to_app(server.name, server)
+        try:
+            reply = await route.post("/v1/responses", params)
+        finally:
+            await server.aclose()
+        if reply.status != 200:
+            raise BadStatus(
+                reply.json_object()["error"]["message"], server=self.name, url=self.url, status=reply.status
+            )
+        return "".join(message_text(item) for item in reply.json_object()["output"] if item["type"] == "message")
+
+    def __repr__(self) -> str:
+        return f"<Model {self.name} {self.url}>"
+
+
+def _sentences(error: ValidationError) -> str:
+    each = error.errors(include_url=False, include_input=False, include_context=False)
+    return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg'].removeprefix('Value error, ')}" for one in each)
