@@ -23,6 +23,7 @@ ROOMS = [
     "agents",
     "models",
     "environments",
+    "usersim",
     "testing",
     "servers",
     "config",

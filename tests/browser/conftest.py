@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 OpenNotebook = Callable[..., Notebook]
 
 
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
+@pytest.fixture(scope="package")
+def browser() -> Iterator[Browser]:  # no longer than its package: Playwright keeps a loop running in the main thread
     """A headless Chromium; the test is skipped where there is none."""
     if CHROMIUM is None:
         pytest.skip("no Chromium on the PATH and none named by GYMKIT_CHROMIUM")
@@ -31,7 +31,7 @@ def browser() -> Iterator[Browser]:
             browser.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """A JupyterLab server on loopback."""
     with start_lab(tmp_path_factory.mktemp("lab")) as lab:
