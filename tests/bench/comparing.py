@@ -1,7 +1,7 @@
 """How long it takes to compare two runs of 10,000 rollouts, beside the textbook test that ignores tasks and repeats.
 
-Run it: ``python -m tests.bench.comparing [--rounds 3]``; it prints seconds and the ratio to scipy's paired t test on task
-means, which needs the same grouping and gives one p-value.
+Run it: ``python -m tests.bench.comparing [--rounds 3]``; it prints seconds and the ratio to scipy's paired t test on
+task means, which needs the same grouping and gives one p-value.
 """
 
 from __future__ import annotations
