@@ -25,7 +25,7 @@ IN_FLIGHT = 32
 
 
 def build(config: Config) -> dict[str, ServerApp]:
-    """The servers of ``config`` (loaded with ``catalogue.KNOWN``) as apps by name; they call each other in this process.
+    """The servers of ``config`` (loaded with ``catalogue.KNOWN``) as apps by name; they call each other in process.
 
     Raises ConfigError for an implementation that we do not ship.
     """
@@ -57,7 +57,7 @@ def run_of(
     The other parameters are those of ``Collection``; ``concurrency`` is by default what the agents allow.
     """
     fronts = [config.server(target.environment_server, ENVIRONMENTS) for target in routing.targets]
-    bounds = [_remote_config(config.server(name, AGENTS)) for front in fronts for name in front.agents]
+    bounds = [remote_config(config.server(name, AGENTS)) for front in fronts for name in front.agents]
     slots = min((each.concurrency for each in bounds if each), default=IN_FLIGHT)
     in_flight = concurrency or slots
     patient = [patience(each.run_timeout_secs, in_flight, each.concurrency) for each in bounds if each]
@@ -83,11 +83,11 @@ def run_of(
 
 
 def _settings(config: Config, routing: ByTaskset, fronts: list[ServerInstance]) -> dict[str, Any]:
-    """What results depend on: for one agent behind its relay the same as ``Env.rollouts``, so that either resumes it."""
+    """What results depend on: for one agent behind its relay as in ``Env.rollouts``, so that either resumes it."""
     environments = dict.fromkeys(_environment(config, front) for front in fronts)
     settings: dict[str, Any] = {"environment": ", ".join(environments)}
     if routing.flat is not None and routing.flat.agent is not None:
-        settings["agent"] = _identity(config, config.server(routing.flat.agent, AGENTS))
+        settings["agent"] = identity(config, config.server(routing.flat.agent, AGENTS))
     owners = [front for front in fronts if not _is_relay(front, routing.flat)]
     if owners:
         settings["environment_servers"] = {front.name: _protocol(config, front) for front in owners}
@@ -100,7 +100,7 @@ def _is_relay(front: ServerInstance, flat: Target | None) -> bool:
 
 
 def _protocol(config: Config, front: ServerInstance) -> dict[str, Any]:
-    agents = {name: _identity(config, config.server(name, AGENTS)) for name in front.agents}
+    agents = {name: identity(config, config.server(name, AGENTS)) for name in front.agents}
     return {"type": front.implementation, **front.settings, "agents": agents}
 
 
@@ -109,7 +109,7 @@ def _environment(config: Config, front: ServerInstance) -> str:
     return ALIASES.get(resources.implementation, resources.implementation) if resources else ""
 
 
-def _remote_config(agent: ServerInstance) -> RemoteAgentConfig | None:
+def remote_config(agent: ServerInstance) -> RemoteAgentConfig | None:
     """The bounds of a remote agent, as published by its discovery endpoint or loaded; None for other agents."""
     if isinstance(agent.config, RemoteAgentConfig) or agent.implementation != RemoteAgent.implementation:
         return agent.config if isinstance(agent.config, RemoteAgentConfig) else None
@@ -119,9 +119,9 @@ def _remote_config(agent: ServerInstance) -> RemoteAgentConfig | None:
         return None  # a neighbour's remote agent with settings of its own
 
 
-def _identity(config: Config, agent: ServerInstance) -> dict[str, Any]:
+def identity(config: Config, agent: ServerInstance) -> dict[str, Any]:
     """What results depend on of an agent: the same as its ``settings`` in the SDK."""
-    bounds = _remote_config(agent)
+    bounds = remote_config(agent)
     settings = redacted(agent.settings) if bounds is None else bounds.model_dump(exclude={"concurrency"})
     identity = {"type": agent.implementation, **settings}
     if model := agent.references.get("model_server"):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from gymkit.collect.outcome import Outcome
 from gymkit.collect.plan import Expansion
@@ -61,6 +62,23 @@ class Env:
             self._server = load(self.name)(f"{self.name}_resources_server")
             tasks = shipped(f"data/{self.name}.jsonl") if tasks is None else tasks
         self._source = tasks
+        self.agents: dict[str, Agent] = {}
+        """The agents that came with it by name, where it was read from a configuration."""
+
+    @classmethod
+    def from_config(cls, path: str | os.PathLike[str], *overrides: str) -> Self:
+        """The environment that a YAML file describes (the shape of NeMo Gym's), with its ``agents``, embedded.
+
+        ``overrides`` are Hydra tokens (``"++remote_agent.responses_api_agents.remote_agent.max_steps=3"``). Tasks are
+        those we ship with the environment. Raises ConfigError that names the file, the key and the nearest right name.
+        """
+        from gymkit.sdk.from_config import read  # brings OmegaConf
+
+        server, agents = read(path, overrides)
+        name = canonical(server.implementation)
+        env = cls(server, tasks=shipped(f"data/{name}.jsonl"))
+        env.name, env.agents = name, agents
+        return env
 
     def route(self) -> Route:
         """A fresh route to the resources server."""
@@ -109,8 +127,9 @@ class Env:
             raise InputError([f"there is no task {task}: {self!r} has tasks 0 to {len(self.rows) - 1}"])
         return await bridge.arun(Session(self.route(), self.rows[task])._seed())
 
-    async def arollouts(self, agent: Agent, **options: Any) -> Rollouts:
+    async def arollouts(self, agent: Agent | None = None, **options: Any) -> Rollouts:
         """Collect rollouts of ``agent``: the twin of ``rollouts`` for a running loop, with the same parameters."""
+        agent = agent or self._only_agent()
         collection = self.collection(agent, **options)
         with collection.watched():
             outcome = await bridge.arun(collection.collect())
@@ -118,13 +137,13 @@ class Env:
 
     session = bridge.twin(asession)
 
-    def rollouts(self, agent: Agent, **options: Any) -> Rollouts:
+    def rollouts(self, agent: Agent | None = None, **options: Any) -> Rollouts:
         """Collect rollouts of ``agent`` in this environment and return them.
 
         Parameters
         ----------
         agent:
-            Whom to drive, for example ``RemoteAgent("http://localhost:9000")``.
+            Whom to drive, for example ``RemoteAgent("http://localhost:9000")``; by default the only one of ``agents``.
         output:
             The main file; siblings (failures, materialized inputs, metrics) stand beside it. By default a new file
             under ``results/``. A run that is not a resume clears the files of an earlier one.
@@ -144,6 +163,7 @@ class Env:
         Ctrl-C keeps what is done and returns it; ``resume=True`` goes on from there. Raises InputError for task rows
         that cannot be run (nothing is started), StoreLocked, ResumeMismatch and ConfigError.
         """
+        agent = agent or self._only_agent()
         collection = self.collection(agent, **options)
         outcome = None
         with collection.watched():
@@ -153,6 +173,11 @@ class Env:
                 if not collection.begun:
                     raise
         return self._result(agent, collection, outcome)
+
+    def _only_agent(self) -> Agent:
+        if len(self.agents) != 1:
+            raise ConfigError(f"which agent? {self!r} came with {', '.join(self.agents) or 'none'}: give one")
+        return next(iter(self.agents.values()))
 
     def _result(self, agent: Agent, collection: Collection, outcome: Outcome | None) -> Rollouts:
         from gymkit.sdk.rollouts import Rollouts

@@ -263,3 +263,45 @@ def test_slices_and_comparison_come_from_the_run(service: Hosted, output: Path) 
     comparison = good.compare(bad)
     assert comparison.frame.set_index("metric").loc["difference", "value"] == 1.0
     assert bad.failures_by_cause().empty
+
+
+SEED_YAML = """
+example_session_state_mgmt_resources_server:
+  resources_servers:
+    example_session_state_mgmt:
+      entrypoint: app.py
+      domain: agent
+remote_agent:
+  responses_api_agents:
+    remote_agent:
+      entrypoint: app.py
+      agent_base_url: {url}
+      resources_server:
+        type: resources_servers
+        name: example_session_state_mgmt_resources_server
+      concurrency: 4
+      max_steps: 8
+"""
+
+
+def test_the_seeds_yaml_is_an_env_with_its_agent(service: Hosted, output: Path, tmp_path: Path) -> None:
+    path = tmp_path / "counter_remote.yaml"
+    path.write_text(SEED_YAML.format(url=service.url))
+    env = gk.Env.from_config(path)
+    agent = env.agents["remote_agent"]
+    assert isinstance(agent, gk.RemoteAgent)
+    assert (agent.url, agent.concurrency, agent.config.max_steps) == (service.url, 4, 8)
+    assert env.rollouts(output=output).rewards["reward"].tolist() == [1.0] * 5
+    resumed = gk.Env("counter").rollouts(gk.RemoteAgent(service.url, max_steps=8), output=output, resume=True)
+    assert len(resumed) == 5, "the same settings in the notebook are the same run"
+    short = gk.Env.from_config(path, "++remote_agent.responses_api_agents.remote_agent.max_steps=1")
+    assert short.rollouts(output=output).rewards["termination_reason"].tolist() == ["max_steps"] * 5
+
+
+def test_an_env_without_agents_asks_which(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="which agent"):
+        gk.Env("counter").rollouts()
+    path = tmp_path / "none.yaml"
+    path.write_text("limit: 3\n")
+    with pytest.raises(ConfigError):
+        gk.Env.from_config(path)

@@ -1,0 +1,63 @@
+"""An environment and its agents out of a YAML file, embedded: ``Env.from_config``."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from gymkit.config import Config, ServerInstance, load
+from gymkit.errors import ConfigError
+from gymkit.sdk.agents import Agent, RemoteAgent
+from gymkit.sdk.catalogue import AGENTS, KNOWN, MODELS, RESOURCES, app_of
+from gymkit.sdk.configured import IN_FLIGHT, identity, remote_config
+from gymkit.servers.agent import AgentServer
+from gymkit.servers.resources import ResourcesServer
+from gymkit.servers.route import Route
+
+
+class ConfiguredAgent:
+    """An agent as a configuration describes it; its model server, if it has one, runs in this process too."""
+
+    run_timeout = 21_600.0
+
+    def __init__(self, config: Config, instance: ServerInstance) -> None:
+        self.name = instance.name
+        self.concurrency: int = getattr(instance.config, "concurrency", None) or IN_FLIGHT
+        self._config = config
+        self._instance = instance
+
+    def settings(self) -> dict[str, Any]:
+        """What its results depend on, without secrets."""
+        return identity(self._config, self._instance)
+
+    def server(self, resources: Route) -> AgentServer[Any]:
+        """The agent server."""
+        routes = {"resources_server": resources}
+        if model := self._instance.references.get("model_server"):
+            routes["model_server"] = Route.to_app(model.name, app_of(self._config.server(model.name, MODELS), {}, ()))
+        server = app_of(self._instance, routes, (resources,))
+        assert isinstance(server, AgentServer)
+        return server
+
+    def __repr__(self) -> str:
+        return f"<{self._instance.implementation} {self.name}>"
+
+
+def read(path: str | os.PathLike[str], overrides: tuple[str, ...]) -> tuple[ResourcesServer[Any], dict[str, Agent]]:
+    """The one resources server that the file at ``path`` describes, and its agents by name. Raises ConfigError."""
+    config = load([f"+config_paths=[{os.fspath(path)}]", *overrides], implementations=KNOWN)
+    servers = config.of_type(RESOURCES)
+    if len(servers) != 1:
+        names = ", ".join(server.name for server in servers) or "none"
+        raise ConfigError(f"{path}: an Env is one resources server, and this configuration has {names}")
+    server = app_of(servers[0], {}, ())
+    assert isinstance(server, ResourcesServer)
+    return server, {each.name: _agent(config, each) for each in config.of_type(AGENTS)}
+
+
+def _agent(config: Config, instance: ServerInstance) -> Agent:
+    knobs = remote_config(instance)
+    if knobs is None:
+        return ConfiguredAgent(config, instance)
+    options = knobs.model_dump(exclude={"agent_base_url"})
+    return RemoteAgent(knobs.agent_base_url, name=instance.name, **options)
