@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gymkit.config import redacted
@@ -41,6 +41,7 @@ def test_lists_copies_and_urls_are_masked() -> None:
     }
 
 
+@settings(max_examples=50, deadline=None)
 @given(secret=st.text(min_size=6, max_size=20), before=st.text(max_size=5), after=st.text(max_size=5))
 def test_a_secret_is_found_wherever_it_was_interpolated(secret: str, before: str, after: str) -> None:
     masked = redacted({"a": {"token": secret}, "b": [{"c": before + secret + after}]})
