@@ -10,6 +10,8 @@
     │   ├── StoreLocked        another collector writes there
     │   └── ResumeMismatch     a resume with another configuration or other tasks
     ├── WireError              an object that does not have the shape the contract asks for
+    ├── JudgeFailed            a judge model could not be called, or scored outside its scale
+    ├── JudgeUnparseable       a judge model's answer could not be read
     ├── ServerError            a call to a server did not end well (has kind, server, url)
     │   ├── Unreachable        no connection
     │   ├── CallTimeout        no answer within the bound
@@ -79,6 +81,14 @@ class WireError(GymkitError):
     def __init__(self, what: str, problems: Sequence[str]) -> None:
         self.problems = list(problems)
         super().__init__(f"{what} is invalid: {'; '.join(self.problems)}")
+
+
+class JudgeFailed(GymkitError):
+    """A judge model could not be called, or gave a score outside its scale: the rollout was not measured."""
+
+
+class JudgeUnparseable(GymkitError):
+    """A judge model answered, but not in the form that was asked for: the rollout was not measured."""
 
 
 class ServerError(GymkitError):

@@ -10,7 +10,6 @@ from gymkit.collect.checks import CheckTask
 from gymkit.nearest import nearest
 from gymkit.wire.tasks import is_materialized
 
-
 _NO_FLAT = (
     "this run takes no flat rows: name an agent (agent_name), or an environment server "
     "(environment_server_name, with environment_routing_mode=legacy)"

@@ -29,9 +29,12 @@ Key = tuple[str, str]
 
 
 class ResourcesConfig(BaseModel):
-    """The resources servers we ship have no settings of their own."""
+    """Settings of the resources servers we ship."""
 
     model_config = ConfigDict(extra="forbid")
+
+    expose_tools_over_mcp: bool = False
+    """Whether the tools can be called over ``/mcp`` as well."""
 
 
 class RelayConfig(BaseModel):
@@ -90,7 +93,8 @@ def app_of(server: ServerInstance, routes: Mapping[str, Route], neighbours: Sequ
     """
     kind, name = server.server_type, server.implementation
     if kind == RESOURCES and (name in SHIPPED or name in ALIASES):
-        return load(name)(server.name)
+        assert isinstance(server.config, ResourcesConfig)
+        return load(name)(server.name, expose_tools_over_mcp=server.config.expose_tools_over_mcp)
     if kind == MODELS and name in models.SHIPPED:
         return models.load(name)[0](server.name, server.config)
     if (kind, name) not in _MAKERS:

@@ -21,69 +21,33 @@ A subclass names its task's fields, marks its tools and scores a response::
 
 from __future__ import annotations
 
-import math
+import logging
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 
+from gymkit.errors import JudgeFailed, JudgeUnparseable, ServerError
 from gymkit.servers.app import Handler, ServerApp
 from gymkit.servers.http import Answer, Refused, Request, json_answer
+from gymkit.servers.mcp import McpDoor, bare_names
+from gymkit.servers.seeding import TypedSeed, typed_seed
 from gymkit.servers.session import Session, Sessions, SessionsFull
-from gymkit.servers.tool import is_tool_name, problems, tools_of, unknown_tool
+from gymkit.servers.tool import Tool, ToolAnswer, encoded, is_tool_name, problems, tools_of, unknown_tool
+from gymkit.servers.verdict import REASON, Verified, judge_failed
+from gymkit.servers.verdict import Verdict as Verdict
+from gymkit.wire import codec
 from gymkit.wire.responses import check_response
 from gymkit.wire.tasks import TaskRow
+
+log = logging.getLogger("gymkit")
 
 State = TypeVar("State")
 
 _TOMBSTONES = 100_000
 _TOMBSTONE_SECONDS = 3600.0
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What a verifier says of one rollout, where a bare number is not enough."""
-
-    reward: float
-    """The scalar reward, finite, by convention 0 to 1."""
-    mask_sample: bool = False
-    """True: the reward is not a measurement of the agent and no mean may contain it."""
-    failure_kind: str | None = None
-    """A name for what went wrong, to group by."""
-    failure_reason: str | None = None
-    """A sentence for what went wrong."""
-    reward_components: Mapping[str, float] | None = None
-    """Decoupled objectives, the same keys for every task."""
-    extras: Mapping[str, Any] = field(default_factory=dict)
-    """Further fields of the reply; top-level numbers become metrics."""
-
-    def fields(self) -> dict[str, Any]:
-        """The verdict as the fields of a verify reply; what is unknown is absent."""
-        fields: dict[str, Any] = {**self.extras, "reward": float(self.reward), "mask_sample": self.mask_sample}
-        for name in ("failure_kind", "failure_reason"):
-            if (value := getattr(self, name)) is not None:
-                fields[name] = value
-        if self.reward_components is not None:
-            fields["reward_components"] = {name: float(value) for name, value in self.reward_components.items()}
-        return fields
-
-
-class _TypedSeed(BaseModel):
-    """The seed of an environment server (a row of an agent's ``/run`` is the other form)."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    resources_session_id: str = Field(min_length=1)
-    """The caller's name for the session."""
-    episode_id: dict[str, Any]
-    """The episode it belongs to."""
-    task_id: dict[str, Any]
-    """The task it belongs to."""
-    task_data: dict[str, Any]
-    """The task's fields."""
 
 
 class ResourcesServer(ServerApp, Generic[State]):
@@ -95,19 +59,37 @@ class ResourcesServer(ServerApp, Generic[State]):
     Task: ClassVar[type[TaskRow]] = TaskRow
     """The fields that a task row needs besides ``responses_create_params``."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, expose_tools_over_mcp: bool = False) -> None:
         super().__init__(name)
-        self.tools = tools_of(self)
+        self.tools: dict[str, Tool] = tools_of(self)
         self.sessions: Sessions[State] = Sessions(f"{type(self).__name__}___{name}")
+        self._mcp = McpDoor(name, self) if expose_tools_over_mcp else None
         self._closed: OrderedDict[str, float] = OrderedDict()
+        self._told: set[str] = set()
 
     def seed(self, task: Any) -> State | Awaitable[State]:
         """The state of a new rollout of ``task`` (an instance of ``Task``)."""
         return None  # type: ignore[return-value]
 
-    def verify(self, state: State, task: Any, response: dict[str, Any]) -> float | Verdict | Awaitable[float | Verdict]:
-        """Score ``response``, the whole trajectory as one Responses API object. Abstract."""
+    def verify(self, state: State, task: Any, response: dict[str, Any]) -> Verified | Awaitable[Verified]:
+        """Score ``response``, the whole trajectory as one Responses API object: a number, a Verdict or its fields.
+
+        Abstract. A judge's failure is let through: JudgeFailed, JudgeUnparseable and ServerError become masked rows.
+        """
         raise NotImplementedError
+
+    async def verdict(self, state: State, task: Any, response: dict[str, Any]) -> Verdict:
+        """What ``verify`` says, checked. Raises Refused when that is no verdict."""
+        said = self.verify(state, task, response)
+        try:
+            return Verdict.of(await said if isinstance(said, Awaitable) else said)
+        except (TypeError, ValueError) as error:
+            raise Refused(500, f"the verifier {error}", kind="verifier_error") from error
+
+    def allowed_tools(self, row: Mapping[str, Any]) -> list[str] | None:
+        """The tools that a rollout of ``row`` may call over MCP: those that it declares; None for all there are."""
+        declared = (row.get("responses_create_params") or {}).get("tools")
+        return [str(tool.get("name")) for tool in declared if isinstance(tool, Mapping)] if declared else None
 
     @classmethod
     def check_task(cls, row: Mapping[str, Any]) -> list[str]:
@@ -120,7 +102,9 @@ class ResourcesServer(ServerApp, Generic[State]):
 
     def handlers(self) -> Mapping[str, Handler]:
         """Seed, verify, close and metrics; every other POST is a tool."""
+        mcp = {f"{method} /mcp": self._mcp.answer for method in ("POST", "GET", "DELETE")} if self._mcp else {}
         return {
+            **mcp,
             "POST /seed_session": self._seed_session,
             "POST /verify": self._verify,
             "POST /close_session": self._close_session,
@@ -136,17 +120,22 @@ class ResourcesServer(ServerApp, Generic[State]):
 
     async def _seed_session(self, request: Request) -> Answer:
         body = request.json_object()
-        typed = _typed(body)
+        typed = typed_seed(body)
         if typed is None:
             session = self._session(request)
             await self._start(session, body)
-            return self._reply(session, {})
+            return self._reply(session, self._offered("mcp", session, body))
         session = self._typed_session(typed, body)
         if not session.seeded:
-            await self._start(session, _flat(typed.task_data))
-        return self._reply(session, {"resources_session_id": typed.resources_session_id})
+            await self._start(session, typed.row)
+        offered = self._offered("resources_tools", session, typed.row)
+        return self._reply(session, {"resources_session_id": typed.resources_session_id, **offered})
 
-    def _typed_session(self, typed: _TypedSeed, body: dict[str, Any]) -> Session[State]:
+    def _offered(self, key: str, session: Session[State], row: Mapping[str, Any]) -> dict[str, Any]:
+        """How the tools of this session are reached over MCP, where they are."""
+        return {key: self._mcp.metadata(session, self.allowed_tools(row))} if self._mcp else {}
+
+    def _typed_session(self, typed: TypedSeed, body: dict[str, Any]) -> Session[State]:
         handle = typed.resources_session_id
         if handle in self._closed:
             raise Refused(409, f"session {handle!r} was closed; seed a new one", kind="session_closed")
@@ -170,17 +159,40 @@ class ResourcesServer(ServerApp, Generic[State]):
 
     async def _tool(self, name: str, request: Request) -> Answer:
         session = self._session(request)
-        if not is_tool_name(name) or name not in self.tools:
-            return self._reply(session, {"detail": unknown_tool(name, list(self.tools)), "kind": "unknown_tool"}, 404)
-        self._require_seed(session, request)
-        arguments = request.json()
+        if is_tool_name(name) and name in self.tools:
+            self._require_seed(session, request)
+            arguments = request.json()
+        else:
+            arguments = {}
+        status, body = await self.call_tool(session, name, arguments)
+        cookie = (b"set-cookie", self.sessions.set_cookie(session))
+        return Answer(body, status, [(b"content-type", b"application/json"), cookie])
+
+    async def call_tool(self, session: Session[State], name: str, arguments: Any) -> ToolAnswer:
+        """Run a tool in a seeded session. Whatever goes wrong is an answer for the agent to read."""
+        tool = self.tools.get(name) if is_tool_name(name) else None
+        if tool is None:
+            return _tool_error(404, unknown_tool(name, list(self.tools)), "unknown_tool")
         if not isinstance(arguments, dict):
-            return self._reply(session, {"detail": "arguments must be a JSON object", "kind": "invalid"}, 422)
+            return _tool_error(422, "arguments must be a JSON object", "invalid")
         try:
-            result = await self.tools[name](session.state, arguments)
+            checked = tool.checked(arguments)
         except ValidationError as error:
-            return self._reply(session, {"detail": problems(error), "kind": "invalid_arguments"}, 422)
-        return self._reply(session, result)
+            return _tool_error(422, problems(error), "invalid_arguments")
+        try:
+            return ToolAnswer(200, encoded(await tool(session.state, checked)))
+        except Refused as error:
+            return _tool_error(error.status, error.detail, error.kind)
+        except Exception as error:  # noqa: BLE001 - an agent reads what its call did; the rollout goes on
+            self._tell(f"the tool {name}", error)
+            return _tool_error(500, f"{type(error).__name__}: {error}", "tool_error")
+
+    def _tell(self, what: str, error: Exception) -> None:
+        """Log where somebody's code broke: whole for the first time, since a run may break it a thousand times."""
+        sort = f"{what} {type(error).__name__}"
+        first = sort not in self._told
+        self._told.add(sort)
+        log.log(logging.WARNING if first else logging.DEBUG, "%s: %s raised", self.name, what, exc_info=error)
 
     async def _verify(self, request: Request) -> Answer:
         body = request.json_object()
@@ -192,14 +204,22 @@ class ResourcesServer(ServerApp, Generic[State]):
             task = self.Task.model_validate(body)
         except ValidationError as error:
             raise Refused(422, problems(error), kind="invalid_task") from error
-        verdict = self.verify(session.state, task, response)  # type: ignore[arg-type]
-        verdict = await verdict if isinstance(verdict, Awaitable) else verdict
-        fields = verdict.fields() if isinstance(verdict, Verdict) else Verdict(verdict).fields()
-        if not math.isfinite(fields["reward"]):
-            raise Refused(500, f"the verifier gave a reward of {fields['reward']}", kind="verifier_error")
+        fields = await self._verdict_fields(session, task, body)
         self.sessions.finish(session)
         echo = {"responses_create_params": body["responses_create_params"], "response": response}
         return self._reply(session, {**echo, **fields})
+
+    async def _verdict_fields(self, session: Session[State], task: TaskRow, body: dict[str, Any]) -> dict[str, Any]:
+        """The verdict as fields of the reply; a judge that failed masks it, whatever kind of server this is."""
+        response = bare_names(body["response"], self.tools) if self._mcp else body["response"]
+        try:
+            return (await self.verdict(session.state, task, response)).fields()  # type: ignore[arg-type]
+        except JudgeUnparseable as error:
+            self._tell("the judge", error)
+            return Verdict.masked("judge_unparseable", str(error)[:REASON]).fields()
+        except (JudgeFailed, ServerError) as error:
+            self._tell("the judge", error)
+            return judge_failed(body, error)
 
     async def _close_session(self, request: Request) -> Answer:
         body = request.json_object()
@@ -243,16 +263,5 @@ class ResourcesServer(ServerApp, Generic[State]):
             self._closed.popitem(last=False)
 
 
-def _typed(body: dict[str, Any]) -> _TypedSeed | None:
-    """The typed form, or None for a row; a body that is almost typed counts as a row, as at NeMo Gym."""
-    if "resources_session_id" not in body:
-        return None
-    try:
-        return _TypedSeed.model_validate(body)
-    except ValidationError:
-        return None
-
-
-def _flat(task_data: Mapping[str, Any]) -> dict[str, Any]:
-    """A typed seed's task data as a row; the parameters go to the agent and are not in it."""
-    return {"responses_create_params": {"input": []}, **task_data}
+def _tool_error(status: int, detail: Any, kind: str) -> ToolAnswer:
+    return ToolAnswer(status, codec.dumps({"detail": detail, "kind": kind}))

@@ -47,6 +47,11 @@ class Session(Generic[State]):
     expires: float = field(default=0.0, repr=False)
     """Monotonic time after which it is dropped."""
 
+    @property
+    def id(self) -> str:
+        """Its name, without the signature."""
+        return self.cookie.partition(".")[0]
+
 
 class Sessions(Generic[State]):
     """The sessions of one server. ``name`` is the cookie's name; ``clock`` gives monotonic seconds."""
@@ -65,7 +70,9 @@ class Sessions(Generic[State]):
         self._ttl = ttl
         self._linger = linger
         self._clock = clock
-        self._signer = Signer(secrets.token_bytes(32))
+        self.key = secrets.token_bytes(32)
+        """Signs the cookies, and whatever else stands for a session of this server."""
+        self._signer = Signer(self.key)
         self._live: OrderedDict[str, Session[State]] = OrderedDict()
         self._finished: OrderedDict[str, Session[State]] = OrderedDict()
         self._named: dict[str, Session[State]] = {}
@@ -105,6 +112,10 @@ class Sessions(Generic[State]):
         """The session called ``handle``, kept alive by this; None for a name that no open session has."""
         session = self._named.get(handle)
         return None if session is None else self.find(session.cookie)
+
+    def by_id(self, session_id: str) -> Session[State] | None:
+        """The session whose cookie is the signed ``session_id``, kept alive by this; None for one not known."""
+        return self.find(self._signer.sign(session_id).decode())
 
     def was_ours(self, cookie: str) -> bool:
         """Whether this server once issued ``cookie`` (a forged one was never ours; an expired one was)."""

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextvars
 import inspect
+import json
 import re
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Executor
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+
+from gymkit.wire import codec
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -22,7 +29,8 @@ def tool(method: Method) -> Method:
     """Mark a method of a resources server as a tool: ``def add(self, state, count: int) -> ...``, sync or async.
 
     The parameters after ``state`` are the tool's arguments; their annotations are enforced, and the docstring is its
-    description. What it returns is sent to the agent as JSON.
+    description and theirs (as a Google, NumPy or Sphinx docstring has them). What it returns is sent to the agent as
+    JSON.
     """
     setattr(method, _MARK, True)
     return method
@@ -40,25 +48,34 @@ def unknown_tool(name: object, known: list[str] | None = None) -> str:
 
 
 class Tool:
-    """One tool of one server: its name, its arguments as a model, and the call."""
+    """One tool of one server: its name, its arguments as a model, and the call.
 
-    def __init__(self, call: Callable[..., Any]) -> None:
+    ``threads`` run a plain function, which may then block; without them it runs on the server's loop.
+    """
+
+    def __init__(self, call: Callable[..., Any], threads: Executor | None = None) -> None:
         self.name = call.__name__
-        self.description = inspect.cleandoc(call.__doc__ or "").partition("\n\n")[0].replace("\n", " ")
+        self.description, described = _described(call)
         self._call = call
-        self._arguments = _arguments_model(call)
+        self._threads = threads
+        self._parameters = list(inspect.signature(call, eval_str=True).parameters.values())[1:]
+        self._arguments = _arguments_model(self.name, self._parameters, described)
 
-    async def __call__(self, state: Any, arguments: dict[str, Any]) -> Any:
-        """Run the tool. Raises pydantic's ValidationError for arguments that do not fit."""
-        checked = self._arguments.model_validate(arguments)
-        result = self._call(state, **{name: getattr(checked, name) for name in type(checked).model_fields})
-        return await result if isinstance(result, Awaitable) else result
+    def checked(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """The arguments to call with, defaults filled in. Raises pydantic's ValidationError for what does not fit."""
+        model = self._arguments.model_validate(arguments)
+        fields = type(model).model_fields
+        return {each.name: getattr(model, field) for each, field in zip(self._parameters, fields, strict=True)}
+
+    async def __call__(self, state: Any, arguments: Mapping[str, Any]) -> Any:
+        """Run the tool with checked arguments."""
+        return await called(self._call, state, threads=self._threads, **arguments)
 
     def schema(self) -> dict[str, Any]:
-        """The tool as the Responses API declares it."""
+        """The tool as the Responses API declares it; ``strict`` where its parameters are as strict mode wants them."""
         parameters = self._arguments.model_json_schema()
         parameters.pop("title", None)
-        for field in parameters.get("properties", {}).values():
+        for field in parameters.setdefault("properties", {}).values():
             field.pop("title", None)
         parameters.setdefault("required", [])
         parameters["additionalProperties"] = False
@@ -67,7 +84,7 @@ class Tool:
             "name": self.name,
             "description": self.description,
             "parameters": parameters,
-            "strict": True,
+            "strict": _is_strict(parameters),
         }
 
 
@@ -86,11 +103,81 @@ def problems(error: ValidationError) -> list[dict[str, Any]]:
     ]
 
 
-def _arguments_model(call: Callable[..., Any]) -> type[BaseModel]:
-    signature = inspect.signature(call, eval_str=True)
-    parameters = list(signature.parameters.values())[1:]
-    fields: dict[str, Any] = {
-        each.name: (each.annotation, ... if each.default is inspect.Parameter.empty else Field(default=each.default))
-        for each in parameters
-    }
-    return create_model(f"{call.__name__}_arguments", __config__=ConfigDict(extra="ignore"), **fields)
+async def called(function: Callable[..., Any], *args: Any, threads: Executor | None = None, **kwargs: Any) -> Any:
+    """The result of ``function``, awaited where it is a coroutine's; a plain function runs in ``threads``, if any."""
+    if threads is None or inspect.iscoroutinefunction(function):
+        result = function(*args, **kwargs)
+    else:
+        work = partial(contextvars.copy_context().run, function, *args, **kwargs)
+        result = await asyncio.get_running_loop().run_in_executor(threads, work)
+    return await result if isinstance(result, Awaitable) else result
+
+
+class ToolAnswer(NamedTuple):
+    """What a tool call is answered with."""
+
+    status: int
+    """HTTP status; from 400 on, ``body`` says what was wrong."""
+    body: bytes
+    """JSON, for the agent to read."""
+
+
+def encoded(result: Any) -> bytes:
+    """What a tool returned, as JSON. Raises TypeError or ValueError for what cannot be."""
+    try:
+        return codec.dumps(result)
+    except TypeError:
+        return codec.dumps(json.loads(json.dumps(result, default=_as_json)))
+
+
+def _as_json(value: Any) -> Any:
+    """numpy's and pandas' values as lists and numbers, pydantic's models as objects."""
+    if callable(convert := getattr(value, "tolist", None)):
+        return convert()
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    raise TypeError(f"{type(value).__name__} is not JSON")
+
+
+def _described(call: Callable[..., Any]) -> tuple[str, dict[str, str]]:
+    """The first paragraph of the docstring, and what it says of each argument."""
+    text = inspect.cleandoc(call.__doc__ or "")
+    if "\n" not in text:
+        return text, {}
+    import docstring_parser  # 12 ms that a tool with one line of docstring does without
+
+    try:
+        found = docstring_parser.parse(text)
+    except docstring_parser.ParseError:
+        return text.partition("\n\n")[0].replace("\n", " "), {}
+    summary = found.short_description or ""
+    if not found.blank_after_short_description and found.long_description:
+        summary = f"{summary} {found.long_description.partition(chr(10) * 2)[0]}"
+    described = {each.arg_name: each.description for each in found.params if each.description}
+    return " ".join(summary.split()), {name: " ".join(words.split()) for name, words in described.items()}
+
+
+def _arguments_model(name: str, parameters: list[inspect.Parameter], described: Mapping[str, str]) -> type[BaseModel]:
+    """The arguments as a model. Its fields are numbered, as an argument may be called like a method of models."""
+    fields: dict[str, Any] = {}
+    for number, each in enumerate(parameters):
+        options: dict[str, Any] = {"alias": each.name}
+        if each.name in described:
+            options["description"] = described[each.name]
+        if each.default is not inspect.Parameter.empty:
+            options["default"] = each.default
+        fields[f"argument_{number}"] = (each.annotation, Field(**options))
+    return create_model(f"{name}_arguments", __config__=ConfigDict(extra="ignore"), **fields)
+
+
+def _is_strict(schema: Any) -> bool:
+    """Whether every object in ``schema`` names all it may hold and requires it."""
+    if isinstance(schema, list):
+        return all(map(_is_strict, schema))
+    if not isinstance(schema, dict):
+        return True
+    if schema.get("type") == "object":
+        properties = schema.get("properties") or {}
+        if schema.get("additionalProperties") is not False or set(schema.get("required", ())) != set(properties):
+            return False
+    return all(_is_strict(each) for key, each in schema.items() if key not in ("default", "enum", "const"))

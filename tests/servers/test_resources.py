@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from gymkit.errors import JudgeFailed, JudgeUnparseable, Unreachable
 from gymkit.resources import load
 from gymkit.resources.counter import Counter, CounterState, CounterTask
 from gymkit.servers.resources import ResourcesServer, Verdict
@@ -193,6 +194,13 @@ def test_the_rollout_prefix_is_taken_off_every_route() -> None:
     do(ask())
 
 
+FAILURES = {
+    "judge": JudgeFailed("no route to the judge"),
+    "unreachable": Unreachable("judge cannot be reached", server="judge", url="http://127.0.0.1:9"),
+    "unparseable": JudgeUnparseable("the judge answered 'meh'"),
+}
+
+
 class Odd(ResourcesServer[dict[str, Any]]):
     """Tools and verifiers that misbehave on request."""
 
@@ -219,9 +227,19 @@ class Odd(ResourcesServer[dict[str, Any]]):
     def broken(self, state: dict[str, Any]) -> None:
         raise ZeroDivisionError("of all things")
 
+    @tool
+    def picky(self, state: dict[str, Any]) -> None:
+        CounterTask.model_validate({})
+
+    @tool
+    def unsent(self, state: dict[str, Any]) -> Any:
+        return {"open": open}
+
     def verify(self, state: dict[str, Any], task: Any, response: dict[str, Any]) -> float | Verdict:
         if state["how"] == "raise":
             raise KeyError("no such word")
+        if state["how"] in FAILURES:
+            raise FAILURES[state["how"]]
         if state["how"] == "mask":
             return Verdict(0.0, mask_sample=True, failure_kind="odd:mask", reward_components={"a": 1}, extras={"n": 3})
         return float(state["how"])
@@ -260,6 +278,67 @@ def test_tools_are_async_or_not_have_defaults_and_may_break() -> None:
         assert (broken.status, broken.json()["detail"]) == (500, "ZeroDivisionError: of all things")
 
     do(ask())
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("broken", "ZeroDivisionError: of all"), ("picky", "ValidationError: "), ("unsent", "is not JSON")],
+)
+def test_a_tool_that_breaks_is_an_answer_of_the_same_session(name: str, told: str) -> None:
+    """An error of the tool's own is not one of the arguments, and the session goes on."""
+
+    async def ask() -> None:
+        client = Client(Odd("odd"))
+        first = await client.post("/seed_session", {"responses_create_params": PARAMS, "how": "0"})
+        broken = await client.post(f"/{name}", {})
+        assert (broken.status, broken.json()["kind"]) == (500, "tool_error")
+        assert told in broken.json()["detail"]
+        assert broken.cookies() == first.cookies()
+        assert (await client.post("/slow", {"words": ["on"]})).status == 200
+
+    do(ask())
+
+
+def test_a_tool_that_breaks_again_and_again_is_logged_whole_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def ask() -> None:
+        client = Client(Odd("odd"))
+        await client.post("/seed_session", {"responses_create_params": PARAMS, "how": "0"})
+        for _ in range(3):
+            await client.post("/broken", {})
+
+    with caplog.at_level("WARNING", "gymkit"):
+        do(ask())
+    assert [record.getMessage() for record in caplog.records] == ["odd: the tool broken raised"]
+    assert caplog.records[0].exc_info
+
+
+def verified(how: str) -> dict[str, Any]:
+    async def ask() -> Any:
+        client = Client(Odd("odd"))
+        await client.post("/seed_session", {"responses_create_params": PARAMS, "how": how})
+        reply = await client.post("/verify", {**verify_body(), "how": how})
+        assert reply.status == 200
+        return reply.json()
+
+    return do(ask())
+
+
+@pytest.mark.parametrize("how", ["judge", "unreachable"])
+def test_a_judge_that_cannot_be_called_is_no_verdict_but_a_failure_row(how: str) -> None:
+    row = verified(how)
+    assert (row["reward"], row["mask_sample"], row["failure_kind"]) == (0.0, True, "judge_failed")
+    assert row["_ng_failure_class"] == "judge_failed"
+    assert str(FAILURES[how]) in row["failure_reason"] == row["_ng_failure_judge_error"]
+    assert row["how"] == how, "the task's fields are there, so that it can be a task again"
+    assert row["response"] == verify_body()["response"]
+
+
+def test_a_judge_that_cannot_be_read_masks_the_result() -> None:
+    row = verified("unparseable")
+    assert (row["reward"], row["mask_sample"], row["failure_kind"]) == (0.0, True, "judge_unparseable")
+    assert row["failure_reason"] == "the judge answered 'meh'"
+    assert "_ng_failure_class" not in row
+    assert "how" not in row
 
 
 def test_a_tools_schema_comes_from_its_signature_and_docstring() -> None:
