@@ -15,7 +15,7 @@ from gymkit.frames import cells
 Source = TypeVar("Source")
 
 CATEGORY: Final = "category"
-_ROWS: Final = 8_192
+_ROWS: Final = 2_048
 _BYTES: Final = 4 * 2**20
 
 
@@ -96,6 +96,8 @@ class _Gathered:
 
     def _encoded(self, values: Sequence[Any]) -> np.ndarray[Any, Any]:
         # Few values, often repeated: each is turned into text once a flush.
+        if values.count(None) == len(values):
+            return np.full(len(values), -1, dtype=np.int32)
         known = {value: self._code(value) for value in dict.fromkeys(v for v in values if type(v) is str)}
         coded = [known[value] if type(value) is str else self._code(value) for value in values]
         return np.array(coded, dtype=np.int32)

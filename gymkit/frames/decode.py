@@ -47,9 +47,11 @@ def _load_with_odd_numbers(line: bytes, odd: list[str], error: ValueError) -> An
 
 def shape(kind: Any, value: Any) -> Any:
     """Return ``value`` as the struct ``kind`` as far as it goes; what does not fit is left empty, text becomes JSON."""
+    if kind is Any:
+        return value
     try:
         return msgspec.convert(value, kind)
-    except msgspec.ValidationError:
+    except (msgspec.ValidationError, UnicodeEncodeError):  # the latter for half a pair in a key
         pass
     arms = typing.get_args(kind) if isinstance(kind, types.UnionType) else (kind,)
     for arm in arms:

@@ -6,6 +6,7 @@ The mean of ``reward`` is the mean over the scored rollouts: masked, failed and 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Final, get_args
 
 import msgspec
@@ -56,6 +57,7 @@ class Outcome(msgspec.Struct, gc=False):
     """The items of the result."""
 
 
+_KIND: Final = attrgetter("type")
 _MASKED: Final = {"scored": False, "masked": True}
 _NO_PLAN: Final = Planned()
 _NO_ROW: Final = Row()
@@ -87,18 +89,18 @@ def _finished(key: Key, plan: Planned, row: Row) -> Outcome:
 
 def task_id(row: Planned) -> Any:
     """Return the name that ``row`` gives its task, None when it gives none."""
+    named = row.task_id
     if row.task_name is not None and row.task_name.task_id is not None:
-        return row.task_name.task_id
-    named = row.task_id.get("task_id") if isinstance(row.task_id, dict) else row.task_id
-    if named is not None:
-        return named
-    return row.instance_id if row.problem_id is None else row.problem_id
+        named = row.task_name.task_id
+    elif named is None:
+        named = row.instance_id if row.problem_id is None else row.problem_id
+    return named.get("task_id") if isinstance(named, dict) else named
 
 
 def _task(outcome: Outcome) -> Any:
     name = task_id(outcome.plan)
     name = task_id(outcome.row) if name is None else name
-    return outcome.key[0] if name is None else name
+    return str(outcome.key[0]) if name is None else name
 
 
 def _agent(outcome: Outcome) -> Any:
@@ -112,7 +114,7 @@ def _run(outcome: Outcome) -> Any:
 
 
 def _function_calls(outcome: Outcome) -> int | None:
-    return None if outcome.items is None else len([item for item in outcome.items if item.type == CALL])
+    return None if outcome.items is None else list(map(_KIND, outcome.items)).count(CALL)
 
 
 def _calls_with(error: str) -> Callable[[Outcome], int | None]:
@@ -166,8 +168,9 @@ def frame(records: Records) -> pd.DataFrame:
     for outcome in _outcomes(records):
         builder.add(outcome)
         positions[outcome.key] = rows
-        for name, value in _components(outcome).items():
-            components.setdefault(name, {})[rows] = value
+        if outcome.status == "scored" and isinstance(outcome.row.reward_components, dict):
+            for name, value in outcome.row.reward_components.items():
+                components.setdefault(name, {})[rows] = value
         rows += 1
     extra = {COMPONENT + storable(name): _sparse(components[name], rows) for name in sorted(components)}
     # Of a rollout that came twice, the position is that of the last row.
@@ -191,11 +194,6 @@ def _outcomes(records: Records) -> Iterator[Outcome]:
     for key in rest:
         planned = plan.get(key, _NO_PLAN)
         yield _failed(key, planned, failures[key]) if key in failures else _missing(key, planned)
-
-
-def _components(outcome: Outcome) -> dict[str, Any]:
-    components = outcome.row.reward_components
-    return components if outcome.status == "scored" and isinstance(components, dict) else {}
 
 
 def _sparse(values: Mapping[int, Any], rows: int) -> ExtensionArray:

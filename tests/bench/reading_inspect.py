@@ -76,9 +76,9 @@ def read(log: Path) -> dict[str, Any]:
     """Measure the samples frame and the messages frame."""
     from inspect_ai.analysis import messages_df, samples_df
 
-    started = time.perf_counter()
+    started, cpu = time.perf_counter(), time.process_time()
     frames = [samples_df(str(log), quiet=True), messages_df(str(log), quiet=True)]
-    seconds = time.perf_counter() - started
+    seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
     status = Path("/proc/self/status").read_text().splitlines()
     peak = int(next(line for line in status if line.startswith("VmHWM")).split()[1]) / 1000
     size = sum(float(frame.memory_usage(deep=True).sum()) for frame in frames) / 1e6
@@ -86,6 +86,7 @@ def read(log: Path) -> dict[str, Any]:
     return {
         "who": "Inspect AI samples_df + messages_df",
         "seconds": seconds,
+        "cpu": cpu,
         "peak": peak,
         "frames": size,
         "rows": rows,

@@ -9,9 +9,10 @@ from gymkit.frames.decode import load, shape
 from gymkit.frames.rows import FailureRow, Item, Part, Planned, Row, Transcript, Verdict
 from gymkit.wire import codec
 
+TEXT = st.text(max_size=3) | st.sampled_from(["\ud800", "text", "output", "input"])
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=3),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
     max_leaves=6,
 )
 OUR_KEYS = ("response", "responses_create_params", "gymkit", "agent_ref", "reward", "reward_components", "task_id")
