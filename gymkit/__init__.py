@@ -13,21 +13,35 @@ if TYPE_CHECKING:
     from gymkit.sdk.agents import RemoteAgent as RemoteAgent
     from gymkit.sdk.bridge import enable_nested_asyncio as enable_nested_asyncio
     from gymkit.sdk.env import Env as Env
+    from gymkit.sdk.function_agent import Agent as Agent
     from gymkit.sdk.models import Model as Model
     from gymkit.sdk.rollouts import Rollouts as Rollouts
+    from gymkit.sdk.simple_agent import SimpleAgent as SimpleAgent
 
 __version__ = "0.1.0"
 
 _HOME = {
+    "Agent": "gymkit.sdk.function_agent",
     "Env": "gymkit.sdk.env",
     "GymkitError": "gymkit.errors",
     "Model": "gymkit.sdk.models",
     "RemoteAgent": "gymkit.sdk.agents",
     "Rollouts": "gymkit.sdk.rollouts",
+    "SimpleAgent": "gymkit.sdk.simple_agent",
     "enable_nested_asyncio": "gymkit.sdk.bridge",
 }
 
-__all__ = ["Env", "GymkitError", "Model", "RemoteAgent", "Rollouts", "__version__", "enable_nested_asyncio"]
+__all__ = [
+    "Agent",
+    "Env",
+    "GymkitError",
+    "Model",
+    "RemoteAgent",
+    "Rollouts",
+    "SimpleAgent",
+    "__version__",
+    "enable_nested_asyncio",
+]
 
 
 def __getattr__(name: str) -> Any:

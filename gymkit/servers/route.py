@@ -11,7 +11,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, Protocol, runtime_checkable
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -99,6 +99,14 @@ class CookieJar(dict[str, str]):
                 self[name] = value
 
 
+@runtime_checkable
+class Closing(Protocol):
+    """Something that holds connections."""
+
+    async def aclose(self) -> None:
+        """Let go of them."""
+
+
 class Route(ABC):
     """One server and how to call it. Make one with ``Route.to_url`` or ``Route.to_app``."""
 
@@ -112,9 +120,12 @@ class Route(ABC):
         return _UrlRoute(name, url)
 
     @staticmethod
-    def to_app(name: str, app: AsgiApp) -> Route:
-        """A server in this process: calls go straight to the ASGI ``app``, no socket."""
-        return _AppRoute(name, app)
+    def to_app(name: str, app: AsgiApp, *, owned: bool = False) -> Route:
+        """A server in this process: calls go straight to the ASGI ``app``, no socket.
+
+        An ``owned`` app has nobody else to close it: closing the route does.
+        """
+        return _AppRoute(name, app, owned)
 
     async def post(
         self,
@@ -236,9 +247,10 @@ class _UrlRoute(Route):
 class _AppRoute(Route):
     """Straight into an ASGI app of this process."""
 
-    def __init__(self, name: str, app: AsgiApp) -> None:
+    def __init__(self, name: str, app: AsgiApp, owned: bool) -> None:
         super().__init__(name, f"app://{name}")
         self._app = app
+        self._owned = owned
 
     async def send(self, method: str, path: str, headers: Headers, body: bytes) -> Reply:
         exchange = _Exchange(body)
@@ -264,6 +276,10 @@ class _AppRoute(Route):
             if not exchange.complete:
                 self._unreachable(path, error)
         return Reply(self.name, self.url + path, exchange.status, exchange.headers, b"".join(exchange.parts))
+
+    async def aclose(self) -> None:
+        if self._owned and isinstance(self._app, Closing):
+            await self._app.aclose()
 
 
 class _Exchange:
