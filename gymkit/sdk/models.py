@@ -15,6 +15,8 @@ from gymkit.servers.model import ModelServer
 from gymkit.servers.route import Route
 from gymkit.wire.responses import message_text
 
+_HERE = "in this process"
+
 Make = Callable[[str, "Capture | None"], ModelServer]
 
 
@@ -92,7 +94,7 @@ class Model:
         require()
         model = cls.__new__(cls)
         model._set(NAME, "local_model", {"return_token_id_information": token_ids})
-        model.url = "local"
+        model.url = _HERE
         return model
 
     @classmethod
@@ -118,7 +120,7 @@ class Model:
         model = cls.__new__(cls)
         config = model._set("scripted", "scripted_model", {"seconds": seconds, "token_ids": token_ids})
         model._make = lambda name, capture: ScriptedModel(name, config, script=told, capture=capture)  # type: ignore[arg-type]
-        model.url = "scripted"
+        model.url = _HERE
         return model
 
     def _set(self, name: str, implementation: str, settings: dict[str, Any]) -> BaseModel:
@@ -158,7 +160,7 @@ class Model:
         """Ask one thing and return the text of the answer, to see that the model is there.
 
         ``params`` are further fields of a Responses request (``instructions``, ``max_output_tokens``). Raises BadStatus
-        with what the service said, or WireError for params that are none.
+        with what the service said, or with what is wrong with ``params``.
         """
         return await bridge.arun(self._ask({"input": prompt, **params}))
 
