@@ -44,10 +44,13 @@ class _Background:
         self._ready.wait()
 
     def _serve(self) -> None:
-        # A Runner and not asyncio.run: the latter is what nest-asyncio replaces. At its end the Runner cancels
-        # what is left and closes generators, so that a script ends without complaints about pending tasks.
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(self._stay())
+        # Not asyncio.run, which nest-asyncio replaces, and not asyncio.Runner, which ends by starting a thread: at the
+        # end of a process no thread can be started any more (an error from Python 3.12 on).
+        loop = _new_loop()
+        try:
+            loop.run_until_complete(self._stay())
+        finally:
+            _wind_up(loop)
 
     async def _stay(self) -> None:
         self.loop = asyncio.get_running_loop()
@@ -63,13 +66,25 @@ class _Background:
         self._thread.join(timeout=2.0)
 
 
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+def _new_loop() -> asyncio.AbstractEventLoop:
     """uvloop's, where it is installed (not on Windows): a run with 256 in flight costs a fifth less CPU on it."""
     try:
         import uvloop
     except ImportError:
-        return None
-    return uvloop.new_event_loop
+        return asyncio.new_event_loop()
+    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+    return loop
+
+
+def _wind_up(loop: asyncio.AbstractEventLoop) -> None:
+    """Cancel what is left and close generators, so that a script ends without complaints about pending tasks."""
+    left = asyncio.all_tasks(loop)
+    for task in left:
+        task.cancel()
+    if left:
+        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+    loop.run_until_complete(loop.shutdown_asyncgens())
+    loop.close()
 
 
 _starting = threading.Lock()

@@ -221,15 +221,17 @@ def test_arun_cancelled_before_its_first_step_never_starts_the_coroutine() -> No
             await asyncio.sleep(0)
 
     async def main() -> None:
-        blocked, begun = threading.Event(), []
+        held, blocked, begun = threading.Event(), threading.Event(), []
 
         async def hold() -> None:
+            held.set()
             blocked.wait(10)  # keeps the background loop from taking up anything else
 
         async def begin() -> None:
             begun.append(True)
 
         holding = asyncio.create_task(bridge.arun(hold()))
+        await asyncio.to_thread(held.wait, 10)
         task = asyncio.create_task(bridge.arun(begin()))
         await a_few_steps()
         task.cancel()
@@ -382,3 +384,10 @@ def test_the_parity_check_finds_every_kind_of_fault() -> None:
         "Crooked.close is a coroutine without the prefix 'a'",
     ]
     assert "Crooked.alone has no twin lone" in twin_faults(Crooked)
+
+
+def test_a_script_that_used_threads_ends_in_silence() -> None:
+    """From Python 3.12 on no thread can be started at the end of a process, and winding up a loop must not try."""
+    code = "import asyncio\nfrom gymkit.sdk import bridge\nprint(bridge.run(asyncio.to_thread(sum, [1, 2])))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert (done.stdout, done.stderr) == ("3\n", "")
