@@ -24,7 +24,7 @@ STOREYS = [
 ]
 """From the roof to the ground; a room may import from any storey below its own."""
 
-DOORS: set[tuple[str, str]] = {("usersim", "environments")}
+DOORS: set[tuple[str, str]] = {("testing", "models"), ("usersim", "environments")}
 """Doors between rooms of one storey."""
 
 

@@ -27,6 +27,7 @@ OVERFLOW = "context_length_exceeded"
 """Kind of a request that is longer than the model's context."""
 
 _RETRYABLE = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 529})
+_KEY_OR_QUOTA = (401, 402)
 _SPENT = frozenset({"budget_exceeded", "insufficient_quota", "billing_hard_limit_reached", "invalid_api_key"})
 _TOO_LONG = re.compile(r"context[ _]length|context[ _]size|max_model_len|maximum model length|prompt is too long", re.I)
 _EXCERPT = 500
@@ -95,7 +96,7 @@ class Upstream:
         raise AssertionError("attempts must be at least 1")
 
     def _settled(self, error: ModelFailed, attempts: int) -> ModelFailed:
-        if error.status == 401 or error.kind in _SPENT:
+        if error.status in _KEY_OR_QUOTA or error.kind in _SPENT:
             self._refused = error
         if attempts > 1:
             error.detail = f"{error.detail} ({attempts} attempts)"

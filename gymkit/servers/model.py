@@ -20,7 +20,8 @@ from gymkit.servers.call import ModelCall, ModelFailed, category_of, record_of
 from gymkit.servers.capture import Capture
 from gymkit.servers.cookie import SignedCookie
 from gymkit.servers.dialect import CHAT, MESSAGES, RESPONSES, Admitted, Dialect
-from gymkit.servers.http import Answer, Refused, Request, json_answer
+from gymkit.servers.disconnect import until_disconnect
+from gymkit.servers.http import Answer, Receive, Refused, Request, Scope, Send, json_answer
 from gymkit.wire import codec
 from gymkit.wire.dialects.reply_to_chat import reply_to_chat
 from gymkit.wire.dialects.reply_to_messages import reply_to_messages
@@ -90,6 +91,10 @@ class ModelServer(ServerApp):
             "POST /v1/chat/completions": lambda request: self._serve(CHAT, self.chat_completions, request),
             "POST /v1/messages": lambda request: self._serve(MESSAGES, self.messages, request),
         }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """ASGI; a call whose client hangs up is cancelled."""
+        await until_disconnect(super().__call__, scope, receive, send)
 
     async def _serve(self, dialect: Dialect, ask: Ask, request: Request) -> Answer:
         cookie = self._cookie.keep(request.cookie(self._cookie.name))

@@ -92,6 +92,7 @@ def test_what_will_not_pass_is_not_tried_again(status: int) -> None:
     "refusal",
     [
         fault(401, "bad key"),
+        fault(402, "no money left"),
         fault(429, "spent", code="insufficient_quota"),
         fault(400, "spent", type="budget_exceeded"),
     ],

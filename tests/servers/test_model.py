@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import anthropic
+import httpx
 import openai
 import pytest
 
@@ -386,6 +389,39 @@ def test_a_call_whose_client_is_gone_is_recorded_as_cancelled(capture: MemoryCap
     asyncio.run(scenario())
     [record] = capture.read("r1").calls
     assert (record["error_category"], record["status_code"], record["response"]) == ("cancelled", None, None)
+
+
+@pytest.mark.parametrize("stream", [b"false", b"true"])
+def test_a_client_that_hangs_up_ends_its_call(capture: MemoryCapture, stream: bytes) -> None:
+    asked, ended = threading.Event(), threading.Event()
+
+    async def script(_: Json) -> str:
+        asked.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        return "never"
+
+    server = Impatient("policy", ScriptedModelConfig(), script=Script(script), capture=capture)
+    with serve(server) as hosted:
+        body = b'{"input":"x","stream":%s}' % stream
+        with socket.create_connection(("127.0.0.1", hosted.port)) as client:
+            head = b"POST /ng-rollout/r1/v1/responses HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n"
+            client.sendall(head % len(body) + body)
+            assert asked.wait(10)
+        assert ended.wait(10)
+        assert httpx.post(f"{hosted.url}/v1/responses", json={"inputs": "x"}).status_code == 422  # still alive
+    [record] = capture.read("r1").calls
+    assert record["error_category"] == "cancelled"
+
+
+def test_a_kept_connection_serves_call_after_call(hosted: Hosted) -> None:
+    with httpx.Client() as client:
+        for _ in range(20):
+            assert client.post(f"{hosted.url}/v1/responses", json={"input": "x"}).status_code == 200
+            streamed = client.post(f"{hosted.url}/v1/responses", json={"input": "x", "stream": True})
+            assert b"response.completed" in streamed.content
 
 
 def test_token_ids_stand_on_the_last_item_of_a_reply_and_on_a_chat_message() -> None:
