@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from gymkit import usersim as usersim
     from gymkit.errors import GymkitError as GymkitError
     from gymkit.sdk.agents import RemoteAgent as RemoteAgent
     from gymkit.sdk.bridge import enable_nested_asyncio as enable_nested_asyncio
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from gymkit.sdk.models import Model as Model
     from gymkit.sdk.rollouts import Rollouts as Rollouts
     from gymkit.sdk.simple_agent import SimpleAgent as SimpleAgent
+    from gymkit.sdk.usersim import UserSimEpisode as UserSimEpisode
+    from gymkit.usersim.scenario import Scenario as Scenario
 
 __version__ = "0.1.0"
 
@@ -27,9 +30,14 @@ _HOME = {
     "Model": "gymkit.sdk.models",
     "RemoteAgent": "gymkit.sdk.agents",
     "Rollouts": "gymkit.sdk.rollouts",
+    "Scenario": "gymkit.usersim.scenario",
     "SimpleAgent": "gymkit.sdk.simple_agent",
+    "UserSimEpisode": "gymkit.sdk.usersim",
     "enable_nested_asyncio": "gymkit.sdk.bridge",
 }
+
+_ROOMS = ("usersim",)
+"""Modules with public names of their own (``gk.usersim.prepare``)."""
 
 __all__ = [
     "Agent",
@@ -38,13 +46,18 @@ __all__ = [
     "Model",
     "RemoteAgent",
     "Rollouts",
+    "Scenario",
     "SimpleAgent",
+    "UserSimEpisode",
     "__version__",
     "enable_nested_asyncio",
+    "usersim",
 ]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return import_module(f"gymkit.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'gymkit' has no attribute {name!r}")
     value = getattr(import_module(_HOME[name]), name)

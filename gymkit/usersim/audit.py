@@ -47,7 +47,8 @@ _OF_INSTRUCTIONS: Final = re.compile(
 _NAME: Final = re.compile(r"\bmy name(?: is|'s) ([^\W\d_]+)", re.IGNORECASE)
 _AGE: Final = re.compile(r"\bi(?:'m| am) (\d{1,3})(?: years old|-years-old)\b", re.IGNORECASE)
 _CLOSING: Final = re.compile(
-    r"\b(that is|that's) (all|everything) i (need|needed|wanted)\b|\bgood ?bye\b|\bhave a (good|nice|great) (day|one)\b",
+    r"\b(that is|that's) (all|everything) i (need|needed|wanted)\b|\bgood ?bye\b"
+    r"|\bhave a (good|nice|great) (day|one)\b",
     re.IGNORECASE,
 )
 
@@ -93,7 +94,8 @@ class Report:
     def sentence(self) -> str:
         """The first fault that spoils the episode, in words."""
         fault = next(fault for fault in self.faults if fault.check in self.spoiling)
-        return f"the simulated user broke {fault.check!r} in its message {fault.turn}: {fault.reason} ({fault.quote!r:.200})"
+        where = f"its message {fault.turn}: {fault.reason} ({fault.quote!r:.200})"
+        return f"the simulated user broke {fault.check!r} in {where}"
 
     def status(self, check: Check) -> str:
         """``broken``, ``kept``, or ``unknown`` for what nobody looked at."""
@@ -250,7 +252,7 @@ async def by_judge(
     if fault := judge.faults.get(PURPOSE):
         raise ValueError(fault)
     listed = codec.loads(spoken.message["content"].encode())["faults"]
-    return [fault for each in listed if (fault := _quoted(each, written)) is not None]
+    return [found for each in listed if (found := _quoted(each, written)) is not None]
 
 
 def _quoted(told: Mapping[str, Any], written: Written) -> Fault | None:

@@ -69,7 +69,8 @@ def _tool(tool: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def message_of(response: Mapping[str, Any]) -> Message:
-    """The chat message that a checked response amounts to."""
+    """The chat message that a checked response amounts to; calls that it answers itself are its own affair."""
+    answered = {item["call_id"] for item in response["output"] if item["type"] == "function_call_output"}
     texts: list[str] = []
     reasoning: list[str] = []
     calls: list[dict[str, Any]] = []
@@ -79,7 +80,7 @@ def message_of(response: Mapping[str, Any]) -> Message:
                 texts.append(_text(item.get("content")))
             case "reasoning":
                 reasoning.append(_text(item.get("content")) or _text(item.get("summary")))
-            case "function_call":
+            case "function_call" if item["call_id"] not in answered:
                 function = {"name": item["name"], "arguments": item["arguments"]}
                 calls.append({"id": item["call_id"], "type": "function", "function": function})
     message: Message = {"role": "assistant", "content": "".join(texts)}

@@ -149,7 +149,9 @@ class NemoUserSimResources(ServerApp):
         row = seed.task_data.get("resolved_row")
         if not isinstance(row, dict):
             raise Refused(422, ["task_data.resolved_row: must be an object"], kind="invalid_task")
-        wanted = self.config.usersim_revision or await asyncio.to_thread(revision)
+        wanted = self.config.usersim_revision
+        if wanted is None:
+            wanted = await asyncio.to_thread(revision)
         if found := row_problems(row, wanted, self.config.nemotron_personas_version):
             raise Refused(422, [f"task_data.resolved_row.{problem}" for problem in found], kind="invalid_task")
         session = self._session(seed, digest_of(row), request.cookie(self.sessions.name))
