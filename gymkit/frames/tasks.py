@@ -68,7 +68,7 @@ def frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     for position, row in enumerate(rows):
         index = integer(row.get("_ng_task_index"))
         builder.add((position if index is None else index, row))
-        plain.append({key: value for key, value in _fields(row).items() if not isinstance(value, dict | list)})
+        plain.append({key: value for key, value in _fields(row).items() if _is_news(key, value, (position, row))})
     return builder.frame(_field_columns(plain))
 
 
@@ -78,6 +78,11 @@ def _fields(row: Mapping[str, Any]) -> dict[str, Any]:
     fields = strip_result_fields(inner if isinstance(inner, dict) else row)
     data = fields.get("task_data")
     return fields | data if isinstance(inner, dict) and isinstance(data, dict) else fields
+
+
+def _is_news(key: str, value: Any, task: Task) -> bool:
+    """Whether a field has a place in a column of its own: plain, and not what ``prompt`` says already."""
+    return not isinstance(value, dict | list) and not (key == "prompt" and value == _prompt(task))
 
 
 def _field_columns(plain: Sequence[Mapping[str, Any]]) -> dict[str, ExtensionArray]:

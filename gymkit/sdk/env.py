@@ -30,6 +30,7 @@ from gymkit.wire.tasks import strip_result_fields
 if TYPE_CHECKING:
     import pandas as pd
 
+    from gymkit.sdk.defined import DefinedEnv
     from gymkit.sdk.rollouts import Rollouts
     from gymkit.servers.hosting import Hosted
 
@@ -79,6 +80,28 @@ class Env:
         env = cls(server, tasks=shipped(f"data/{name}.jsonl"))
         env.name, env.agents = name, agents
         return env
+
+    @staticmethod
+    def define(name: str, *, tasks: TaskSource | pd.DataFrame, expose_tools_over_mcp: bool = False) -> DefinedEnv:
+        """An environment of your own: its tools and its verifier are functions that you add with decorators.
+
+        Parameters
+        ----------
+        name:
+            What to call it: letters, digits, _ and -.
+        tasks:
+            A DataFrame, a list of dicts or a JSON lines file, one task a row. ``prompt`` is what the agent is asked
+            (text, or a list of messages); or give ``responses_create_params`` as in NeMo Gym. All other fields stay on
+            this side: functions read them (``task.word``), agents never see them.
+        expose_tools_over_mcp:
+            Whether the tools can be called over ``/mcp`` as well, by agents that speak MCP.
+
+        ``@env.tool`` adds a tool, ``@env.verify`` sets the verifier, ``@env.seed`` what a rollout starts with. Raises
+        ConfigError for a name that cannot be used and InputError for rows that are no tasks.
+        """
+        from gymkit.sdk.defined import DefinedEnv  # which is an Env
+
+        return DefinedEnv(name, tasks=tasks, expose_tools_over_mcp=expose_tools_over_mcp)
 
     def route(self) -> Route:
         """A fresh route to the resources server."""

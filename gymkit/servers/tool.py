@@ -105,12 +105,30 @@ def problems(error: ValidationError) -> list[dict[str, Any]]:
 
 async def called(function: Callable[..., Any], *args: Any, threads: Executor | None = None, **kwargs: Any) -> Any:
     """The result of ``function``, awaited where it is a coroutine's; a plain function runs in ``threads``, if any."""
+    work = partial(_tamed, function, *args, **kwargs)
     if threads is None or inspect.iscoroutinefunction(function):
-        result = function(*args, **kwargs)
+        result = work()
     else:
-        work = partial(contextvars.copy_context().run, function, *args, **kwargs)
-        result = await asyncio.get_running_loop().run_in_executor(threads, work)
-    return await result if isinstance(result, Awaitable) else result
+        loop = asyncio.get_running_loop()
+        result = await loop.run_in_executor(threads, contextvars.copy_context().run, work)
+    if not isinstance(result, Awaitable):
+        return result
+    try:
+        return await result
+    except SystemExit as error:
+        raise _as_error(error) from error
+
+
+def _tamed(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call it. What it may not raise here, since it would hang or end the event loop, becomes an error like others."""
+    try:
+        return function(*args, **kwargs)
+    except (StopIteration, SystemExit) as error:
+        raise _as_error(error) from error
+
+
+def _as_error(error: BaseException) -> RuntimeError:
+    return RuntimeError(f"{type(error).__name__}{error.args or ''}").with_traceback(error.__traceback__)
 
 
 class ToolAnswer(NamedTuple):
