@@ -9,6 +9,10 @@ masks          row of the main file whether the reward measures the agent, and w
 trajectories   item                 what was said and done, in order
 tool_calls     call of a function   what was asked of the tools, and what came back
 failures       failed attempt       what went wrong
+conversations  message              what a simulated user and an assistant said
+invocations    call of a model      who spoke in a simulation, at what cost
+outcomes       result               how a simulation ended, and the verdict on it
+audit          check of a user      whether the simulated user kept to its part
 ============== ==================== ========================================================
 
 ``records`` reads the files, ours and NeMo Gym's; ``column`` turns cells into nullable arrays; ``text`` says how a lone

@@ -96,6 +96,34 @@ class Rollouts:
 
         return tasks.frame(self._records.tasks())
 
+    @cached_property
+    def conversations(self) -> pd.DataFrame:
+        """With simulated users: one row per message: ``turn``, ``role``, ``text``, ``tool``, ``arguments``…"""
+        from gymkit.frames import conversations
+
+        return conversations.frame(self._records)
+
+    @cached_property
+    def invocations(self) -> pd.DataFrame:
+        """With simulated users: one row per time a model spoke, ``role``, ``model``, tokens, ``seconds``."""
+        from gymkit.frames import invocations
+
+        return invocations.frame(self._records)
+
+    @cached_property
+    def outcomes(self) -> pd.DataFrame:
+        """With simulated users: how each simulation ended, its ``warnings``, its scorer, and the verdict."""
+        from gymkit.frames import outcomes
+
+        return outcomes.frame(self._records)
+
+    @cached_property
+    def audit(self) -> pd.DataFrame:
+        """With simulated users: one row per check of the user, ``status`` (kept, broken, unknown) and the evidence."""
+        from gymkit.frames import audit
+
+        return audit.frame(self._records)
+
     @property
     def problems(self) -> list[Problem]:
         """Lines that could not be read as they stand, with file and line; grows as frames are read."""
