@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -150,6 +150,10 @@ def eval_profile(
 @exits()
 def check(
     url: Annotated[str, typer.Argument(help="The service's base URL, such as http://localhost:9000.")],
+    kind: Annotated[
+        Literal["service", "resources", "agent", "environment"],
+        typer.Option("--kind", help="What runs there: an agent service, or a server of one of three kinds."),
+    ] = "service",
     env: Annotated[str, typer.Option("--env", help="An environment of ours, or a resources server's URL.")] = "counter",
     tasks: Annotated[Path | None, typer.Option(metavar="FILE", help="Other task rows than the environment's.")] = None,
     timeout: Annotated[float, typer.Option(help="Seconds that one call of the service may take.")] = 30.0,
@@ -157,11 +161,17 @@ def check(
 ) -> None:
     """Try an agent service against the contract, rule by rule. Status 1 if a rule fails.
 
-    About 60 calls: rollouts one by one and at once, tool errors, odd and large requests.
+    About 60 calls: rollouts one by one and at once, tool errors, odd and large requests. With --kind, a server is held
+    to its own contract instead: sessions, repeated and late requests, shapes; the first task row is used.
     """
-    from gymkit.cli.check import check
+    from gymkit.cli.check import check, check_server
 
-    if not check(url, env, tasks, timeout, budget):
+    kept = (
+        check(url, env, tasks, timeout, budget)
+        if kind == "service"
+        else check_server(kind, url, env, tasks, timeout, budget)
+    )
+    if not kept:
         raise typer.Exit(1)
 
 
