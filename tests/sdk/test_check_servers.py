@@ -41,7 +41,7 @@ def test_ours_are_fit(kind: str, make: Any, skipped: set[str]) -> None:
     report = check(kind, make())
     assert report.ok, str(report)
     assert {each.rule for each in report.findings if each.result == "skip"} == skipped
-    assert report.calls > 3
+    assert report.calls >= 3
     assert report.frame["result"].isin(["pass", "skip"]).all()
 
 

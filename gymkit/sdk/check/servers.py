@@ -1,4 +1,4 @@
-"""The conformance report of a resources, agent or environment server: a row for each rule of ``testing.conformance``."""
+"""The report on a resources, agent or environment server: a row for each rule of ``testing.conformance``."""
 
 from __future__ import annotations
 
