@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from gymkit.sdk.agents import Agent
     from gymkit.sdk.env import Env
     from gymkit.stats import Comparison, Summary
+    from gymkit.views.browser import Browser
+    from gymkit.views.transcript import Transcript
 
 
 class Rollouts:
@@ -138,13 +140,36 @@ class Rollouts:
         """The whole row of one rollout: its result, or else its last failed attempt. Raises StoreError."""
         return self._records.record(int(task), int(rollout))
 
-    def conversation(self, task: int, rollout: int = 0) -> Any:
+    def conversation(self, task: int, rollout: int = 0) -> Transcript:
         """One rollout's conversation, readable in the cell and as text. Raises StoreError."""
         from gymkit.frames import tool_calls, trajectories
         from gymkit.views.transcript import Transcript
 
         keys = [(int(task), int(rollout))]
         return Transcript(trajectories.frame(self._records, keys), tool_calls.frame(self._records, keys))
+
+    def view(self, query: str = "") -> Browser:
+        """Look through the rollouts: a table to sort and filter, and beside it the conversation of the open one.
+
+        ``query`` is a filter over the columns of ``rewards``, as ``DataFrame.query`` reads it. The view's
+        ``selection`` and ``matches`` are frames for the next cell; ``select(task, rollout)`` moves it. Raises
+        ConfigError for a query that cannot be evaluated.
+        """
+        from gymkit.views.browser import Browser
+
+        return Browser(
+            self.rewards,
+            conversation=self.conversation,
+            record=self.record,
+            failures=self._failures_of,
+            title=self.title,
+            source=f'gk.Rollouts.read("{self.path}")',
+            query=query,
+        )
+
+    def _failures_of(self, task: int, rollout: int) -> pd.DataFrame:
+        frame = self.failures
+        return frame[(frame["task_index"] == task) & (frame["rollout_index"] == rollout)]
 
     def summary(self) -> Summary:
         """Denominators first, then means with intervals, pass@k and pass^k; ``.frame`` has them as rows."""

@@ -11,7 +11,7 @@ from gymkit.errors import ConfigError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Piece", "pieces"]
+__all__ = ["Piece", "asked", "pieces"]
 
 CALL: Final = "function_call"
 OUTPUT: Final = "function_call_output"
@@ -98,3 +98,26 @@ def _piece(row: Mapping[str, Any]) -> Piece:
     kind = row.get("kind") or "item"
     values = {field: row.get(field) for field in fields}
     return Piece(kind, **({**values, "text": None} if kind == CALL else values))
+
+
+def asked(record: Mapping[str, Any]) -> list[Piece]:
+    """Return what the agent was asked first, as the row of an attempt without a result has it."""
+    params = record.get("responses_create_params")
+    given = params.get("input") if isinstance(params, dict) else None
+    if isinstance(given, str):
+        return [Piece("message", role="user", text=given, origin="task")]
+    items = [item for item in given or [] if isinstance(item, dict)] if isinstance(given, list) else []
+    return [
+        Piece(str(item.get("type") or "message"), role=_word(item.get("role")), text=_said(item), origin="task")
+        for item in items
+    ]
+
+
+def _word(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+def _said(item: Mapping[str, Any]) -> str:
+    content = item.get("content")
+    parts = content if isinstance(content, list) else [{"text": content}]
+    return "".join([str(part["text"]) for part in parts if isinstance(part, dict) and part.get("text") is not None])

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 INLINE = frozenset(["bdi", "br", "code", "span", "strong"])
 BLOCKS = frozenset(["details", "div", "header", "p", "pre", "section", "style", "summary"])
-TABLES = frozenset(["table", "tbody", "td", "th", "thead", "tr"])
+TABLES = frozenset(["caption", "table", "tbody", "td", "th", "thead", "tr"])
 STATIC = INLINE | BLOCKS | TABLES
 """The elements that our views use; none of them runs or loads anything."""
 
