@@ -22,7 +22,7 @@ from gymkit.servers.http import Refused
 from gymkit.servers.model import ModelServer
 from gymkit.servers.route import base_url_problem
 from gymkit.wire import codec
-from gymkit.wire.chat import check_completion
+from gymkit.wire.completions import check_completion
 from gymkit.wire.dialects.dropped import Dropped
 from gymkit.wire.dialects.ids import mint
 from gymkit.wire.dialects.messages_to_chat import messages_to_chat

@@ -16,7 +16,7 @@ from gymkit.servers.call import ModelCall, ModelFailed
 from gymkit.servers.capture import Capture
 from gymkit.servers.model import ModelServer
 from gymkit.servers.route import base_url_problem
-from gymkit.wire.chat import check_completion
+from gymkit.wire.completions import check_completion
 from gymkit.wire.dialects.tokens import without_tokens
 from gymkit.wire.responses import check_response
 

@@ -1,4 +1,4 @@
-"""The Chat Completions dialect: what of its request and reply a model server reads, and the checks at the door.
+"""A request of the Chat Completions dialect: what of it a model server reads, and the check at the door.
 
 As in ``responses``, checking does not transform, and objects keep fields that are not named here. A server that is
 strict refuses a request with fields that are not among ``FIELDS``.
@@ -7,166 +7,88 @@ strict refuses a request with fields that are not among ``FIELDS``.
 from functools import cache
 from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import ConfigDict, Discriminator, Field, Tag, TypeAdapter, ValidationError, with_config
+from pydantic import ConfigDict, Discriminator, Tag, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
+from gymkit.wire.chat_messages import Message
 from gymkit.wire.problems import wire_error
 
 Settings = dict[str, Any] | None
 """An object of settings that is passed on, or read where a conversion needs it."""
 
 
-class Text(TypedDict):
-    """Text."""
-
-    type: Literal["text"]
-    """Says which part this is."""
-    text: str
-    """The text."""
-
-
-class Refusal(TypedDict):
-    """A model's words for not doing what it was asked."""
-
-    type: Literal["refusal"]
-    """Says which part this is."""
-    refusal: str
-    """The words."""
-
-
-class ImageUrl(TypedDict):
-    """Where an image is."""
-
-    url: str
-    """Address or data URL."""
-    detail: NotRequired[str | None]
-    """How closely the model shall look."""
-
-
-class Image(TypedDict):
-    """An image."""
-
-    type: Literal["image_url"]
-    """Says which part this is."""
-    image_url: ImageUrl
-    """The image."""
-
-
-class OtherPart(TypedDict):
-    """A file, a sound or a video."""
-
-    type: Literal["file", "input_audio", "video_url"]
-    """Says which part this is, and under which key it lies."""
-
-
-Part = Annotated[Text | Refusal | Image | OtherPart, Field(discriminator="type")]
-"""A part of a message."""
-
-Content = Annotated[str | list[Part], Field(union_mode="left_to_right")]
-"""What a message says."""
-
-
-class Function(TypedDict):
-    """A function and its arguments."""
+class FunctionSchema(TypedDict):
+    """A function that a model may call."""
 
     name: str
     """Name of the function."""
-    arguments: str
-    """A JSON object as text, perhaps malformed."""
+    description: NotRequired[str | None]
+    """What the function does, for the model."""
+    parameters: NotRequired[dict[str, Any] | None]
+    """JSON schema of the arguments."""
+    strict: NotRequired[bool | None]
+    """Whether the model's arguments must follow the schema."""
 
 
-class FunctionCall(TypedDict):
-    """A model's wish to have a function run."""
+class FunctionTool(TypedDict):
+    """A function among the tools."""
 
     type: NotRequired[Literal["function"]]
-    """Says which call this is; some servers leave it out."""
-    id: str
-    """Joins the call with its result."""
-    function: Function
+    """Says which tool this is; some clients leave it out."""
+    function: FunctionSchema
     """The function."""
 
 
-class Custom(TypedDict):
-    """A custom tool and its input."""
+class CustomSchema(TypedDict):
+    """A tool whose input is free text."""
 
     name: str
     """Name of the tool."""
-    input: str
-    """Free text."""
+    description: NotRequired[str | None]
+    """What the tool does, for the model."""
+    format: NotRequired[dict[str, Any] | None]
+    """Form of the input: any text, or that of a grammar."""
 
 
-class CustomCall(TypedDict):
-    """A model's wish to have a custom tool run."""
+class CustomTool(TypedDict):
+    """A custom tool among the tools."""
 
     type: Literal["custom"]
-    """Says which call this is."""
-    id: str
-    """Joins the call with its result."""
-    custom: Custom
+    """Says which tool this is."""
+    custom: CustomSchema
     """The tool."""
 
 
-def _call_tag(call: Any) -> str:
-    return "custom" if isinstance(call, dict) and call.get("type") == "custom" else "function"
+class OtherTool(TypedDict):
+    """A tool that only the service knows: passed on to it, and to no other dialect."""
+
+    type: str
+    """Says which tool this is."""
 
 
-ToolCall = Annotated[
-    Annotated[FunctionCall, Tag("function")] | Annotated[CustomCall, Tag("custom")], Discriminator(_call_tag)
+def _tool_tag(tool: Any) -> str | None:
+    kind = tool.get("type", "function") if isinstance(tool, dict) else None
+    return kind if kind in ("function", "custom") else "other" if isinstance(kind, str) else None
+
+
+Tool = Annotated[
+    Annotated[FunctionTool, Tag("function")]
+    | Annotated[CustomTool, Tag("custom")]
+    | Annotated[OtherTool, Tag("other")],
+    Discriminator(_tool_tag),
 ]
-"""A call of a tool."""
+"""A tool."""
 
 
-class AssistantMessage(TypedDict):
-    """What a model said, in a request's history or as a reply."""
-
-    role: Literal["assistant"]
-    """Who speaks."""
-    content: NotRequired[Annotated[str | list[Part] | None, Field(union_mode="left_to_right")]]
-    """What it said; null when it only called tools."""
-    refusal: NotRequired[str | None]
-    """Its words for not doing what it was asked."""
-    tool_calls: NotRequired[list[ToolCall] | None]
-    """The tools it called."""
-    reasoning_content: NotRequired[str | None]
-    """What it thought first; vLLM's and others' field, which OpenAI does not have."""
-    reasoning: NotRequired[str | None]
-    """The same under its newer name."""
-    name: NotRequired[str | None]
-    """Tells speakers of one role apart."""
-    annotations: NotRequired[list[dict[str, Any]] | None]
-    """Citations in the text."""
-    prompt_token_ids: NotRequired[list[int] | None]
-    """The prompt as the model read it; NeMo Gym's field, as the two below: all three or none."""
-    generation_token_ids: NotRequired[list[int] | None]
-    """What it wrote."""
-    generation_log_probs: NotRequired[list[float] | None]
-    """Natural logarithm of each written token's probability."""
+def _choice_tag(choice: Any) -> str:
+    return "tool" if isinstance(choice, dict) else "mode"
 
 
-class OtherMessage(TypedDict):
-    """A message to the model."""
-
-    role: Literal["system", "developer", "user"]
-    """Who speaks."""
-    content: Content
-    """What is said."""
-    name: NotRequired[str | None]
-    """Tells speakers of one role apart."""
-
-
-class ToolMessage(TypedDict):
-    """What a tool returned."""
-
-    role: Literal["tool"]
-    """Who speaks."""
-    tool_call_id: str
-    """Joins the result with its call."""
-    content: Content
-    """The result."""
-
-
-Message = Annotated[AssistantMessage | OtherMessage | ToolMessage, Field(discriminator="role")]
-"""A message of a request."""
+ToolChoice = Annotated[
+    Annotated[Literal["none", "auto", "required"], Tag("mode")] | Annotated[dict[str, Any], Tag("tool")],
+    Discriminator(_choice_tag),
+]
+"""Whether a tool is called, and which."""
 
 
 @with_config(ConfigDict(extra="allow"))
@@ -177,9 +99,9 @@ class Request(TypedDict):
     """The conversation so far."""
     model: NotRequired[str | None]
     """Name of the model; servers that have one of their own ignore it."""
-    tools: NotRequired[list[dict[str, Any]] | None]
+    tools: NotRequired[list[Tool] | None]
     """The tools that the model may call."""
-    tool_choice: NotRequired[str | dict[str, Any] | None]
+    tool_choice: NotRequired[ToolChoice | None]
     """Whether a tool is called, and which."""
     parallel_tool_calls: NotRequired[bool | None]
     """Whether several tools may be called at once."""
@@ -213,7 +135,7 @@ class Request(TypedDict):
     """How long the model thinks."""
     verbosity: NotRequired[str | None]
     """How long the reply is."""
-    metadata: NotRequired[dict[str, Any] | None]
+    metadata: NotRequired[dict[str, str] | None]
     """The caller's notes."""
     user: NotRequired[str | None]
     """The caller's end user."""
@@ -221,11 +143,11 @@ class Request(TypedDict):
     """The caller's end user, for abuse detection."""
     store: NotRequired[bool | None]
     """Whether the service keeps the reply."""
-    service_tier: NotRequired[str | None]
+    service_tier: NotRequired[Literal["auto", "default", "flex", "scale", "priority", "fast", "ultrafast"] | None]
     """The provider's processing class."""
     prompt_cache_key: NotRequired[str | None]
     """Groups requests for the provider's cache."""
-    prompt_cache_retention: NotRequired[str | None]
+    prompt_cache_retention: NotRequired[Literal["in_memory", "24h"] | None]
     """How long the provider caches."""
     stream: NotRequired[Literal[False] | None]
     """Never true here: a client that streams is served from the whole reply."""
@@ -250,49 +172,10 @@ class Request(TypedDict):
 FIELDS = frozenset(Request.__annotations__)
 """The fields of a request."""
 
-FinishReason = Literal["stop", "length", "tool_calls", "content_filter", "function_call"]
-"""Why a choice ended; other servers' words are taken too."""
-
-
-class Choice(TypedDict):
-    """One reply of possibly several."""
-
-    message: AssistantMessage
-    """The reply."""
-    index: NotRequired[int]
-    """Position among the choices."""
-    finish_reason: NotRequired[str | None]
-    """Why it ended, one of ``FinishReason`` or a word of the server's own."""
-    logprobs: NotRequired[Settings]
-    """Probabilities of the tokens of text, under ``content`` and ``refusal``."""
-
-
-@with_config(ConfigDict(extra="allow"))
-class Completion(TypedDict):
-    """A reply."""
-
-    choices: Annotated[list[Choice], Field(min_length=1)]
-    """The choices, one unless more were asked for."""
-    id: NotRequired[str | None]
-    """Id of the reply."""
-    object: NotRequired[str | None]
-    """Says what this object is."""
-    created: NotRequired[float | None]
-    """Seconds since 1970."""
-    model: NotRequired[str | None]
-    """Name of the model."""
-    usage: NotRequired[Settings]
-    """Tokens spent."""
-
 
 @cache
 def _requests() -> TypeAdapter[Request]:
     return TypeAdapter(Request)
-
-
-@cache
-def _completions() -> TypeAdapter[Completion]:
-    return TypeAdapter(Completion)
 
 
 def check_request(data: object) -> None:
@@ -301,11 +184,3 @@ def check_request(data: object) -> None:
         _requests().validate_python(data)
     except ValidationError as error:
         raise wire_error("the request", error, data) from None
-
-
-def check_completion(data: object) -> None:
-    """Check that ``data`` is a reply. Raises WireError like ``check_request``."""
-    try:
-        _completions().validate_python(data)
-    except ValidationError as error:
-        raise wire_error("the chat completion", error, data) from None

@@ -7,7 +7,7 @@ closed: one that the model behind could not be shown is refused, since a convers
 from functools import cache
 from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
+from pydantic import ConfigDict, Discriminator, Field, Tag, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
 from gymkit.wire.problems import wire_error
@@ -155,6 +155,60 @@ class Turn(TypedDict):
     """What is said."""
 
 
+class CustomTool(TypedDict):
+    """A tool that the caller runs."""
+
+    type: NotRequired[Literal["custom"] | None]
+    """Says which tool this is; may be left out."""
+    name: str
+    """Name of the tool."""
+    description: NotRequired[str | None]
+    """What the tool does, for the model."""
+    input_schema: NotRequired[dict[str, Any] | None]
+    """JSON schema of the arguments."""
+    strict: NotRequired[bool | None]
+    """Whether the model's arguments must follow the schema."""
+
+
+class HostedTool(TypedDict):
+    """A tool that Anthropic runs."""
+
+    type: str
+    """Says which tool this is."""
+
+
+def _tool_tag(tool: Any) -> str | None:
+    kind = tool.get("type") if isinstance(tool, dict) else 0
+    return "custom" if kind in (None, "custom") else "hosted" if isinstance(kind, str) else None
+
+
+Tool = Annotated[
+    Annotated[CustomTool, Tag("custom")] | Annotated[HostedTool, Tag("hosted")],
+    Discriminator(_tool_tag),
+]
+"""A tool."""
+
+
+class ToolChoice(TypedDict):
+    """Whether a tool is called, and which."""
+
+    type: str
+    """``auto``, ``any``, ``none``, or ``tool`` with a name."""
+    name: NotRequired[str]
+    """Name of the tool."""
+    disable_parallel_tool_use: NotRequired[bool | None]
+    """Whether one tool is called at most."""
+
+
+class OutputConfig(TypedDict):
+    """Effort and form of the reply."""
+
+    effort: NotRequired[str | None]
+    """How hard the model tries."""
+    format: NotRequired[dict[str, Any] | None]
+    """Form of the reply: JSON of a schema."""
+
+
 @with_config(ConfigDict(extra="allow"))
 class Request(TypedDict):
     """A request."""
@@ -167,9 +221,9 @@ class Request(TypedDict):
     """Name of the model; servers that have one of their own ignore it."""
     system: NotRequired[Annotated[str | list[Text] | None, Field(union_mode="left_to_right")]]
     """A system message."""
-    tools: NotRequired[list[dict[str, Any]] | None]
+    tools: NotRequired[list[Tool] | None]
     """The tools that the model may call."""
-    tool_choice: NotRequired[dict[str, Any] | None]
+    tool_choice: NotRequired[ToolChoice | None]
     """Whether a tool is called, and which."""
     temperature: NotRequired[float | None]
     """Sampling temperature."""
@@ -177,7 +231,7 @@ class Request(TypedDict):
     """Share of probability that is sampled from."""
     stop_sequences: NotRequired[list[str] | None]
     """Texts that end the reply."""
-    output_config: NotRequired[dict[str, Any] | None]
+    output_config: NotRequired[OutputConfig | None]
     """Effort and form of the reply."""
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections.abc
 import copy
+import datetime
 import os
 import types
 import typing
@@ -18,7 +19,7 @@ import typing_extensions
 from pydantic import BaseModel
 
 _PLAIN: dict[Any, Any] = {str: "text", int: 3, float: 0.5, bool: True, object: {"any": 1}, Any: {"any": 1}}
-_PLAIN |= {typing.IO[bytes]: "text", os.PathLike: "text", os.PathLike[str]: "text"}  # anthropic reads the file
+_PLAIN |= {datetime.datetime: "2026-01-01T00:00:00Z", typing.IO[bytes]: "text", os.PathLike: "text", os.PathLike[str]: "text"}  # anthropic reads the file
 _DEEPEST = 6
 
 

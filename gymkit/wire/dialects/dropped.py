@@ -41,6 +41,18 @@ def copy_fields(source: Mapping[str, Any], names: Iterable[str]) -> dict[str, An
     return {name: source[name] for name in names if source.get(name) is not None}
 
 
+def settings_of(source: Mapping[str, Any], name: str, kinds: Mapping[str, type], drops: Drops) -> dict[str, Any]:
+    """The settings under ``name`` that are read here, each of its kind; another kind is reported and left out."""
+    found = {}
+    for key, kind in kinds.items():
+        value = (source.get(name) or {}).get(key)
+        if isinstance(value, kind):
+            found[key] = value
+        elif value is not None:
+            drops.append(Dropped(f"{name}.{key}", "it is of a kind that this setting does not have"))
+    return found
+
+
 def drop_fields(source: Mapping[str, Any], known: Container[str], where: str, there: str, drops: Drops) -> None:
     """Report each field of ``source`` that is set and not among ``known``: ``there`` has no such field."""
     for name, value in source.items():

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from gymkit.wire.dialects.chat_tools import flattened
-from gymkit.wire.dialects.dropped import Dropped, Drops, copy_fields, drop_fields
+from gymkit.wire.dialects.dropped import Dropped, Drops, copy_fields, drop_fields, settings_of
 
 Tool = Mapping[str, Any]
 
@@ -87,19 +87,19 @@ def output_from_messages(config: Tool, params: dict[str, Any], drops: Drops) -> 
 
 def output_to_messages(params: Mapping[str, Any], drops: Drops) -> dict[str, Any]:
     """``reasoning`` and ``text`` as Messages' ``output_config``."""
-    reasoning, text = params.get("reasoning") or {}, params.get("text") or {}
+    effort = settings_of(params, "reasoning", {"effort": str}, drops).get("effort")
+    form = settings_of(params, "text", {"format": dict}, drops).get("format", {})
     config: dict[str, Any] = {}
-    if reasoning.get("effort") in _EFFORTS:
-        config["effort"] = reasoning["effort"]
-    elif reasoning.get("effort") is not None:
-        drops.append(Dropped("reasoning.effort", f"Messages has no effort {reasoning['effort']!r}"))
-    form = text.get("format") or {}
+    if effort in _EFFORTS:
+        config["effort"] = effort
+    elif effort is not None:
+        drops.append(Dropped("reasoning.effort", f"Messages has no effort {effort!r}"))
     if form.get("type") == "json_schema":
         config["format"] = {"type": "json_schema", "schema": form.get("schema") or {}}
         rest = {name: value for name, value in form.items() if (name, value) != ("name", "reply")}
         drop_fields(rest, ("type", "schema"), "text.format.", "Messages", drops)
     elif form.get("type") not in (None, "text"):
         drops.append(Dropped("text.format", f"Messages has no format like {form['type']}"))
-    drop_fields(reasoning, ("effort",), "reasoning.", "Messages", drops)
-    drop_fields(text, ("format",), "text.", "Messages", drops)
+    drop_fields(params.get("reasoning") or {}, ("effort",), "reasoning.", "Messages", drops)
+    drop_fields(params.get("text") or {}, ("format",), "text.", "Messages", drops)
     return config

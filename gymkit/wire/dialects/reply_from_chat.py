@@ -11,14 +11,18 @@ from gymkit.wire.dialects.ids import mint
 from gymkit.wire.dialects.reasoning import split_tags
 from gymkit.wire.dialects.request_from_chat import assistant_items
 from gymkit.wire.dialects.usage import usage_from_chat
+from gymkit.wire.responses import Response
 
 _READ = ("id", "object", "created", "model", "choices", "usage")
+_OWN = frozenset(Response.__annotations__)
+_TIERS = [("service_tier", tier) for tier in ("auto", "default", "flex", "scale", "priority", "fast", "ultrafast")]
 _ENDED = ("stop", "tool_calls", "function_call", None)
+_CITATION = {"url": str, "title": str, "start_index": int, "end_index": int}
 _CUT = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
 
 def reply_from_chat(completion: Mapping[str, Any], params: Mapping[str, Any], *, think_tags: bool = False) -> Converted:
-    """Convert a reply that passed ``chat.check_completion``; ``params`` is the Responses request that it answers.
+    """Convert a reply that passed ``completions.check_completion``; ``params`` is the Responses request it answers.
 
     ``think_tags`` looks for reasoning in the text, for a model behind a server that does not parse it. Fields of the
     completion that are not Chat's own (``system_fingerprint``, timings) ride along.
@@ -43,8 +47,7 @@ def reply_from_chat(completion: Mapping[str, Any], params: Mapping[str, Any], *,
     }
     if completion.get("usage") and (usage := usage_from_chat(completion["usage"], drops)) is not None:
         response["usage"] = usage
-    rest = {name: value for name, value in completion.items() if name not in _READ and value is not None}
-    return Converted({**rest, **response}, drops)
+    return Converted({**_extensions(completion, drops), **response}, drops)
 
 
 def unwrapped(message: Mapping[str, Any]) -> dict[str, Any]:
@@ -54,6 +57,15 @@ def unwrapped(message: Mapping[str, Any]) -> dict[str, Any]:
         return dict(message)
     reasoning, text = split_tags(content)
     return dict(message) if reasoning is None else {**message, "reasoning_content": reasoning, "content": text or None}
+
+
+def _extensions(completion: Mapping[str, Any], drops: Drops) -> dict[str, Any]:
+    """What is not Chat's own, and means nothing else in a Response."""
+    rest = {name: value for name, value in completion.items() if name not in _READ and value is not None}
+    for name in [name for name in rest if name in _OWN and (name, rest[name]) not in _TIERS]:
+        drops.append(Dropped(name, "a Response has a field of this name and another kind"))
+        del rest[name]
+    return rest
 
 
 def _echo(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -84,12 +96,16 @@ def _annotate(output: list[dict[str, Any]], choice: Mapping[str, Any], drops: Dr
         drops.append(Dropped("choices[0].logprobs.refusal", "the Responses API has no logprobs of a refusal"))
     for index, annotation in enumerate(message.get("annotations") or ()):
         citation = annotation.get("url_citation")
-        if isinstance(citation, Mapping) and text is not None:
-            text["annotations"].append({"type": "url_citation", **citation})
+        if text is not None and _is_citation(citation):
+            text["annotations"].append({**citation, "type": "url_citation"})
         else:
             where = f"choices[0].message.annotations[{index}]"
             drops.append(Dropped(where, "the Responses API has no annotation like it"))
     drop_fields({"function_call": message.get("function_call")}, (), "choices[0].message.", "the Responses API", drops)
+
+
+def _is_citation(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(type(value.get(name)) is kind for name, kind in _CITATION.items())
 
 
 def _logprob(token: Mapping[str, Any]) -> dict[str, Any]:

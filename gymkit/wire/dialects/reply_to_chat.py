@@ -35,8 +35,8 @@ def reply_to_chat(response: Mapping[str, Any]) -> Converted:
         "model": response["model"],
         "choices": [choice],
     }
-    if response.get("usage"):
-        completion["usage"] = usage_to_chat(response["usage"])
+    if (usage := usage_to_chat(response.get("usage"), drops)) is not None:
+        completion["usage"] = usage
     rest = {name: value for name, value in response.items() if name not in _OWN and value is not None}
     return Converted({**rest, **completion}, drops)
 

@@ -20,7 +20,6 @@ def reply_to_messages(response: Mapping[str, Any]) -> Converted:
     blocks: list[dict[str, Any]] = []
     for index, item in enumerate(response["output"]):
         blocks += _blocks(item, f"output[{index}]", drops)
-    usage = response.get("usage")
     reply = {
         "id": response["id"],
         "type": "message",
@@ -29,10 +28,8 @@ def reply_to_messages(response: Mapping[str, Any]) -> Converted:
         "content": blocks,
         "stop_reason": _stop_reason(response, blocks, drops),
         "stop_sequence": None,
-        "usage": usage_to_messages(usage) if usage else {"input_tokens": 0, "output_tokens": 0},
+        "usage": usage_to_messages(response.get("usage"), drops),
     }
-    if not usage:
-        drops.append(Dropped("usage", "it is unknown, and Messages wants numbers: they are zero"))
     return Converted(reply, drops)
 
 

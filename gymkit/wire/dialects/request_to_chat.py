@@ -7,7 +7,7 @@ from typing import Any
 
 from gymkit.wire.dialects.chat_parts import to_chat
 from gymkit.wire.dialects.chat_tools import choice_to_chat, flat_name, format_to_chat, tools_to_chat
-from gymkit.wire.dialects.dropped import Converted, Dropped, Drops, copy_fields, drop_fields
+from gymkit.wire.dialects.dropped import Converted, Dropped, Drops, copy_fields, drop_fields, settings_of
 from gymkit.wire.dialects.reasoning import in_tags, reasoning_text
 from gymkit.wire.dialects.tokens import tokens_of
 
@@ -24,6 +24,7 @@ _READ = (
 _NOTHING = {"background": False, "truncation": "disabled"}
 """Values that say what Chat does anyway."""
 
+_TEXT = {"type": "text"}
 _LOGPROBS = "message.output_text.logprobs"
 _THERE = "Chat Completions"
 
@@ -49,15 +50,16 @@ def request_to_chat(params: Mapping[str, Any], *, think_tags: bool = False) -> C
 
 
 def _settings(params: Mapping[str, Any], chat: dict[str, Any], drops: Drops) -> None:
-    reasoning, text = params.get("reasoning") or {}, params.get("text") or {}
-    if reasoning.get("effort") is not None:
+    reasoning = settings_of(params, "reasoning", {"effort": str}, drops)
+    text = settings_of(params, "text", {"verbosity": str, "format": dict}, drops)
+    if "effort" in reasoning:
         chat["reasoning_effort"] = reasoning["effort"]
-    drop_fields(reasoning, ("effort",), "reasoning.", _THERE, drops)
-    if text.get("verbosity") is not None:
+    if "verbosity" in text:
         chat["verbosity"] = text["verbosity"]
-    if text.get("format") is not None and text["format"] != {"type": "text"}:
+    if text.get("format", _TEXT) != _TEXT:
         chat["response_format"] = format_to_chat(text["format"])
-    drop_fields(text, ("verbosity", "format"), "text.", _THERE, drops)
+    drop_fields(params.get("reasoning") or {}, ("effort",), "reasoning.", _THERE, drops)
+    drop_fields(params.get("text") or {}, ("verbosity", "format"), "text.", _THERE, drops)
     include = params.get("include") or []
     if _LOGPROBS in include or params.get("top_logprobs"):
         chat["logprobs"] = True

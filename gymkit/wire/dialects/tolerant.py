@@ -84,7 +84,7 @@ def _flatten_tools(params: dict[str, Any], drops: Drops) -> Names:
             members = [member for member in tool.get("tools") or () if "name" in member]
             groups |= {flat_name(group, member["name"]): (group, member["name"]) for member in members}
             made += flattened(tool)
-        elif kind in _TOOLS:
+        elif isinstance(kind, str) and kind in _TOOLS:
             made.append(tool)
         else:
             drops.append(Dropped(f"tools[{index}]", f"the tool {kind!r} is not known here"))
@@ -97,7 +97,7 @@ def _keep_known_items(params: dict[str, Any], drops: Drops) -> None:
     kept = []
     for index, item in enumerate(params["input"]):
         kind = item.get("type") if isinstance(item, dict) else "message"
-        if kind in _ITEMS:
+        if isinstance(kind, str | None) and kind in _ITEMS:
             kept.append(_flat_call(item))
         else:
             drops.append(Dropped(f"input[{index}]", f"the item {kind!r} is not known here"))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gymkit.wire import chat, messages
+from gymkit.wire import completions, messages
 from gymkit.wire.dialects.dropped import Dropped
 from gymkit.wire.dialects.reasoning import in_tags, split_tags
 from gymkit.wire.dialects.reply_from_chat import reply_from_chat
@@ -44,7 +44,7 @@ def paths(dropped: list[Dropped]) -> list[str]:
 @settings(max_examples=40, deadline=None)
 @given(strategies.completions())
 def test_a_completion_comes_back_as_it_was(given_completion: Json) -> None:
-    chat.check_completion(given_completion)
+    completions.check_completion(given_completion)
     response, dropped = reply_from_chat(given_completion, {})
     check_response(response)
     back = reply_to_chat(response)
@@ -83,7 +83,7 @@ def test_any_trajectory_becomes_a_valid_reply_and_what_a_model_did_not_say_is_re
         if item["type"] not in ("reasoning", "message", "function_call")
         or (item["type"] == "message" and item["role"] != "assistant")
     ]
-    for convert, check in ((reply_to_chat, chat.check_completion), (reply_to_messages, messages.check_reply)):
+    for convert, check in ((reply_to_chat, completions.check_completion), (reply_to_messages, messages.check_reply)):
         made, dropped = convert(response)
         check(made)
         assert set(foreign) <= set(paths(dropped))
