@@ -52,19 +52,20 @@ class Records:
 
         A rollout that stands there twice is yielded twice (the last counts) and reported.
         """
-        seen: set[Key] = set()
+        found: dict[Key, Place] = {}
         repeats: list[Place] = []
         for key, row, place in self._rows(self.path, kind):
             if row.failure_class is not None:
                 self.note(place, "a failed attempt (_ng_failure_class) among the results; skipped")
                 continue
-            if key in seen:
+            if key in found:
                 repeats.append(place)
-            seen.add(key)
+            found[key] = place
             yield key, row, place
         if repeats:
             which = "1 line repeats" if len(repeats) == 1 else f"{len(repeats)} lines from here on repeat"
             self.note(repeats[0], f"{which} a rollout of an earlier line; the last one counts")
+        self.__dict__.setdefault("places", dict(sorted(found.items())))  # whoever reads all need not look for one
 
     def failures(self, kind: type[Narrow]) -> Iterator[tuple[Key, Narrow, Place]]:
         """Yield each failed attempt, in the order of the file, decoded as ``kind``."""
