@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -30,6 +30,7 @@ from gymkit.wire.tasks import strip_result_fields
 if TYPE_CHECKING:
     import pandas as pd
 
+    from gymkit.sdk.check import Report
     from gymkit.sdk.defined import DefinedEnv
     from gymkit.sdk.rollouts import Rollouts
     from gymkit.servers.hosting import Hosted
@@ -159,6 +160,34 @@ class Env:
         return self._result(agent, collection, outcome)
 
     session = bridge.twin(asession)
+
+    async def acheck(
+        self,
+        solution: str | Callable[[Session], Any] | None = None,
+        *,
+        timeout: float = 30.0,
+        budget: float = 60.0,
+    ) -> Report:
+        """Try the environment rule by rule, before anybody runs an agent in it.
+
+        Every task is seeded; a few are played alone, again, and at once; tools get bad arguments; the verifier sees a
+        rollout that did nothing and, with ``solution``, one that is right.
+
+        Parameters
+        ----------
+        solution:
+            The field of the tasks that holds the right answer, or a function that plays a session
+            (``session.call(…)``, ``session.task["word"]``) and returns the final answer, sync or async.
+        timeout, budget:
+            Seconds that one call and the whole check may take.
+
+        Returns a report: ``print`` it, ``.ok`` says that no rule failed, ``.frame`` has one row per rule.
+        """
+        from gymkit.sdk.env_check import acheck
+
+        return await acheck(self, solution, timeout=timeout, budget=budget)
+
+    check = bridge.twin(acheck)
 
     def rollouts(self, agent: Agent | None = None, **options: Any) -> Rollouts:
         """Collect rollouts of ``agent`` in this environment and return them.

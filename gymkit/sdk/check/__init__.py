@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from gymkit.errors import ConfigError, GymkitError
 from gymkit.sdk import bridge
 from gymkit.sdk.check import answers, concurrency, conversations, mishaps, requests
+from gymkit.sdk.check.evidence import Evidence
 from gymkit.sdk.check.finding import Finding, Rule
 from gymkit.sdk.check.probe import Probe
 from gymkit.sdk.check.report import Report
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RULES", "Finding", "Report", "Rule", "acheck"]
 
-RULES: tuple[Rule, ...] = (
+RULES: tuple[Rule[Evidence], ...] = (
     *answers.RULES,
     *conversations.RULES,
     *concurrency.RULES,

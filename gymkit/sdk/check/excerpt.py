@@ -30,7 +30,7 @@ def request(exchange: Exchange) -> str:
     earlier = f"{counted(len(items) - 1, 'earlier item')}, then " if len(items) > 1 else ""
     tools = ", ".join(str(tool.get("name")) for tool in exchange.params.get("tools") or ())
     cookies = f"; cookies: {', '.join(exchange.cookies)}" if exchange.cookies else ""
-    last = _cut(codec.dumps(items[-1]).decode()) if items else "nothing"
+    last = cut(codec.dumps(items[-1]).decode()) if items else "nothing"
     return f"POST /v1/responses; input: {earlier}{last}; tools: {tools or 'none'}{cookies}"
 
 
@@ -40,18 +40,18 @@ def answer(exchange: Exchange) -> str:
         return "; ".join(item(each) for each in exchange.output) or "a valid answer without items"
     reason = str(exchange.error)
     body = exchange.reply.text.strip() if exchange.reply else ""
-    return f"{reason}; the body: {_cut(body)}" if body and exchange.error.kind == "invalid_response" else reason
+    return f"{reason}; the body: {cut(body)}" if body and exchange.error.kind == "invalid_response" else reason
 
 
 def item(each: Mapping[str, Any]) -> str:
     """One item of a conversation."""
     match each.get("type", "message"):
         case "message":
-            return f"message of the {each.get('role')} {_cut(message_text(dict(each)))!r}"
+            return f"message of the {each.get('role')} {cut(message_text(dict(each)))!r}"
         case "function_call":
-            return f"function_call {each['name']}({_cut(each['arguments'])}) with call_id {each['call_id']!r}"
+            return f"function_call {each['name']}({cut(each['arguments'])}) with call_id {each['call_id']!r}"
         case "function_call_output":
-            return f"function_call_output with call_id {each['call_id']!r}: {_cut(str(each['output']))}"
+            return f"function_call_output with call_id {each['call_id']!r}: {cut(str(each['output']))}"
         case kind:
             return str(kind)
 
@@ -73,6 +73,7 @@ def _figure(value: float) -> str:
     return f"{value:.2g}" if value < 10 else f"{value:,.0f}"
 
 
-def _cut(text: str) -> str:
+def cut(text: str) -> str:
+    """``text``, or its beginning with an ellipsis."""
     shown, more = trimmed(text, _PART)
     return f"{shown}{more and '…'}"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Generic, Literal, TypeVar, get_args
 
 from gymkit.sdk.check import excerpt
-from gymkit.sdk.check.evidence import Evidence
+
+Seen = TypeVar("Seen", contravariant=True)
 
 Result = Literal["fail", "warn", "pass", "skip"]
 """``fail``: rollouts fail or are wrong. ``warn``: they run, with a loss. ``skip``: there was nothing to judge."""
@@ -48,17 +49,17 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
-    """One rule: its name, why it matters, and how it is judged."""
+class Rule(Generic[Seen]):
+    """One rule: its name, why it matters, and how it is judged from what was seen."""
 
     name: str
     """Two words or so, the same in every report."""
     why: str
     """One sentence."""
-    judge: Callable[[Evidence], Judgement]
+    judge: Callable[[Seen], Judgement]
     """From the evidence to the result."""
 
-    def find(self, seen: Evidence) -> Finding:
+    def find(self, seen: Seen) -> Finding:
         """The report's row for this rule."""
         found = self.judge(seen)
         sent, came, fix = map(excerpt.line, (found.sent, found.came, found.fix))

@@ -22,16 +22,16 @@ _MARKS: Final = {"fail": "✗", "warn": "!", "pass": "✓", "skip": "–"}
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """The report on one service; ``RemoteAgent.check`` makes it. ``print`` it, or look at ``frame`` and ``ok``."""
+    """The report on one service or environment; a ``check`` makes it. ``print`` it, or see ``frame`` and ``ok``."""
 
     url: str
-    """The service's base URL."""
+    """The service's base URL, or the environment's name."""
     environment: str
-    """The environment whose tasks were tried."""
+    """The environment whose tasks a service was tried with; empty for the report on an environment."""
     findings: tuple[Finding, ...]
     """One for each rule, in the order of the contract."""
     calls: int
-    """How often the service was called."""
+    """How often it was called."""
     seconds: float
     """How long the check took."""
 
@@ -62,7 +62,7 @@ class Report:
         return f"<Report {self.url}: {self._counts()}>"
 
     def __str__(self) -> str:
-        head = f"{self.url} with the tasks of {self.environment}: {self._counts()} ({self._cost()})"
+        head = f"{self.url}{self._tasks(' ')}: {self._counts()} ({self._cost()})"
         told = [_paragraph(finding) for finding in self._with("fail", "warn")]
         quiet = [_cut(f"pass  {finding.rule:<20} {finding.came}") for finding in self._with("pass")]
         return "\n\n".join(filter(None, [head, *told, "\n".join(quiet), "\n".join(self._skipped())]))
@@ -79,7 +79,7 @@ class Report:
             open=not told,
         )
         head = tag("p", tag("strong", f"{verdict}: "), tag("bdi", self.url), f" · {self._counts()}")
-        cost = tag("p", f"{self._cost()}, with the tasks of {self.environment}", class_="gk-quiet")
+        cost = tag("p", f"{self._cost()}{self._tasks(', ')}", class_="gk-quiet")
         return framed(head, cost, join(told), rest, label=f"Check of {self.url}")
 
     def _skipped(self) -> list[str]:
@@ -88,6 +88,9 @@ class Report:
         for finding in self._with("skip"):
             reasons.setdefault(finding.came, []).append(finding.rule)
         return [_filled(f"skip  {', '.join(rules)} ({reason})", 6) for reason, rules in reasons.items()]
+
+    def _tasks(self, joint: str) -> str:
+        return f"{joint}with the tasks of {self.environment}" if self.environment else ""
 
     def _cost(self) -> str:
         return f"{excerpt.counted(self.calls, 'call')} in {self.seconds:.1f} s"
