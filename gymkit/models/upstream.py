@@ -137,6 +137,7 @@ class Upstream:
         if 300 <= reply.status < 400:
             return ModelFailed(502, f"{detail}; redirects are not followed", kind="redirect", final=True)
         code = next((told[name] for name in ("code", "type") if isinstance(told.get(name), str)), "http_status")
+        code = self._scrubbed(code)[:_EXCERPT]
         if reply.status == 400 and _TOO_LONG.search(f"{told.get('code')} {told.get('type')} {words}"):
             return ModelFailed(400, detail, kind=OVERFLOW, category=OVERFLOW, final=True)
         spent = code in _SPENT or told.get("type") in _SPENT

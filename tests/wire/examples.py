@@ -19,7 +19,8 @@ import typing_extensions
 from pydantic import BaseModel
 
 _PLAIN: dict[Any, Any] = {str: "text", int: 3, float: 0.5, bool: True, object: {"any": 1}, Any: {"any": 1}}
-_PLAIN |= {datetime.datetime: "2026-01-01T00:00:00Z", typing.IO[bytes]: "text", os.PathLike: "text", os.PathLike[str]: "text"}  # anthropic reads the file
+_PLAIN |= {typing.IO[bytes]: "text", os.PathLike: "text", os.PathLike[str]: "text"}  # anthropic reads the file
+_PLAIN |= {datetime.datetime: "2026-01-01T00:00:00Z"}
 _DEEPEST = 6
 
 

@@ -35,10 +35,17 @@ def tools_to_chat(tools: Iterable[Tool], path: str, drops: Drops) -> list[dict[s
     return made
 
 
+def members(group: Tool) -> list[dict[str, Any]]:
+    """The tools of a ``namespace``."""
+    tools = group.get("tools")
+    listed = tools if isinstance(tools, list) else []
+    return [tool for tool in listed if isinstance(tool, dict) and isinstance(tool.get("name"), str)]
+
+
 def flattened(group: Tool) -> list[dict[str, Any]]:
     """The tools of a ``namespace`` by their flat names."""
-    name = group.get("name")
-    return [{**tool, "name": flat_name(name, tool["name"])} for tool in group.get("tools") or () if "name" in tool]
+    name = str(group.get("name") or "")
+    return [{**tool, "name": flat_name(name, tool["name"])} for tool in members(group)]
 
 
 def tools_from_chat(tools: Sequence[Tool], path: str, drops: Drops) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from gymkit.wire import chat
-from gymkit.wire.dialects.chat_tools import flat_name, flattened
+from gymkit.wire.dialects.chat_tools import flat_name, flattened, members
 from gymkit.wire.dialects.dropped import Converted, Dropped, Drops
 from gymkit.wire.items import HOSTED_INPUTS
 from gymkit.wire.responses import Request, message_text
@@ -77,19 +77,19 @@ def _known(body: Mapping[str, Any], fields: frozenset[str], drops: Drops) -> dic
 def _flatten_tools(params: dict[str, Any], drops: Drops) -> Names:
     groups: Names = {}
     made: list[Any] = []
-    for index, tool in enumerate(params.get("tools") or ()):
+    if not isinstance(params.get("tools"), list):
+        return groups  # none, or something that the check refuses
+    for index, tool in enumerate(params["tools"]):
         kind = tool.get("type") if isinstance(tool, dict) else None
         if kind == "namespace":
             group = str(tool.get("name") or "")
-            members = [member for member in tool.get("tools") or () if "name" in member]
-            groups |= {flat_name(group, member["name"]): (group, member["name"]) for member in members}
+            groups |= {flat_name(group, member["name"]): (group, member["name"]) for member in members(tool)}
             made += flattened(tool)
         elif isinstance(kind, str) and kind in _TOOLS:
             made.append(tool)
         else:
             drops.append(Dropped(f"tools[{index}]", f"the tool {kind!r} is not known here"))
-    if "tools" in params:
-        params["tools"] = made
+    params["tools"] = made
     return groups
 
 

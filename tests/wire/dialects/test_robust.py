@@ -115,9 +115,13 @@ def test_what_is_let_in_is_converted_into_something_valid(name: str) -> None:
 
 def test_what_streams_is_made_fit_or_refused() -> None:
     wrong = []
-    for label, given in some(ResponseCreateParamsNonStreaming):
+    group = {"type": "namespace", "name": "n", "description": "d", "tools": [{"type": "function", "name": "f"}]}
+    grouped = [(label, mutated) for label, _, mutated in mutations({"input": "x", "tools": [group]})]
+    for label, given in [*some(ResponseCreateParamsNonStreaming), *grouped]:
         try:
-            responses.check_request(tolerate_responses({**given, "stream": True}).params)
+            params = tolerate_responses({**given, "stream": True}).params
+            responses.check_request(params)
+            request_to_chat(params)
         except WireError:
             continue
         except Exception as error:  # noqa: BLE001 - as above
