@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Self
 from gymkit.collect.outcome import Outcome
 from gymkit.errors import ConfigError
 from gymkit.sdk import bridge
+from gymkit.sdk.stored import Stored
+from gymkit.sdk.comparison import Comparison
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,12 +20,12 @@ if TYPE_CHECKING:
     from gymkit.frames.records import Records
     from gymkit.sdk.agents import Agent
     from gymkit.sdk.env import Env
-    from gymkit.stats import Comparison, Summary
+    from gymkit.stats import Summary
     from gymkit.views.browser import Browser
     from gymkit.views.transcript import Transcript
 
 
-class Rollouts:
+class Rollouts(Stored):
     """The rollouts of one run, ours or NeMo Gym's; ``Env.rollouts`` returns it and ``Rollouts.read`` opens it.
 
     Frames begin with ``task_index``, ``rollout_index`` and ``attempt`` (Int64), so that they join. They are read from
@@ -33,7 +35,7 @@ class Rollouts:
     def __init__(
         self, path: str | os.PathLike[str], *, outcome: Outcome | None = None, made_by: tuple[Env, Agent] | None = None
     ) -> None:
-        self.path = Path(path)
+        super().__init__(path)
         self.outcome = outcome
         """How the run ended, where this process did it; None for one that was read or interrupted."""
         self._made_by = made_by
@@ -197,7 +199,8 @@ class Rollouts:
         """
         from gymkit import stats
 
-        return stats.compare(self.rewards, baseline.rewards, names=(self.title, baseline.title), cluster=cluster)
+        names = (self.title, baseline.title) if self.title != baseline.title else (str(self.path), str(baseline.path))
+        return Comparison(stats.compare(self.rewards, baseline.rewards, names=names, cluster=cluster), self, baseline)
 
     def failures_by_cause(self) -> pd.DataFrame:
         """Failed attempts grouped by class, kind and cause, the most frequent first, with one example each."""

@@ -10,11 +10,11 @@ from gymkit.views.conversation import asked
 from gymkit.views.entry import Budget
 from gymkit.views.evidence import evidence, headline, meaning
 from gymkit.views.grid import PAGE_ROWS, ROLLOUTS, grid, present
-from gymkit.views.html import Html, fold, framed, join, tag, visible
-from gymkit.views.listing import Listing
-from gymkit.views.navigator import Navigator, Reading
+from gymkit.views.html import Html, fold, framed, join, tag
+from gymkit.views.navigator import Reading
 from gymkit.views.paging import Conversation, Text
 from gymkit.views.transcript import Transcript
+from gymkit.views.view import View
 from gymkit.wire import codec
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ __all__ = ["Browser"]
 KEYS: Final = ("task_index", "rollout_index")
 CONVERSATION: Final = "Conversation"
 RAW: Final = "Raw JSON"
-TITLE_CHARS: Final = 200
 VALUE_CHARS: Final = 2_000
 HEAD_BYTES: Final = 15_000
 """Bytes that the foreign texts above a conversation may take."""
@@ -34,7 +33,7 @@ STATIC_BYTES: Final = 40_000
 """Bytes that the texts of the conversation in a saved notebook may take."""
 
 
-class Browser:
+class Browser(View):
     """The rollouts of a run to sort, filter and read; end a cell with it.
 
     What is shown is asked for when it is shown: a page of rows, a page of one conversation.
@@ -68,83 +67,35 @@ class Browser:
         source: str = "rollouts",
         query: str = "",
     ) -> None:
-        self._listing = Listing(rewards, KEYS)
-        self._fields = present(rewards, ROLLOUTS)
         self._conversation = conversation
         self._record = record
         self._failures = failures
-        self._title = title if len(title) <= TITLE_CHARS else f"{title[:TITLE_CHARS]} …"
         self._source = source
-        self._navigator = Navigator(self._listing, self._fields, self._reading, ways=(CONVERSATION, RAW))
+        super().__init__(rewards, KEYS, present(rewards, ROLLOUTS), ways=(CONVERSATION, RAW), title=title)
         if query:
             self.query = query
 
-    @property
-    def widget(self) -> Any:
-        """The ipywidgets container, to be put into a layout of your own."""
-        return self._navigator.panel.root
-
-    @property
-    def query(self) -> str:
-        """The filter, as ``DataFrame.query`` reads it; setting it takes every other filter away.
-
-        Raises ConfigError with a sentence on what is wrong with it.
-        """
-        return self._listing.filter.query
-
-    @query.setter
-    def query(self, query: str) -> None:
-        self._navigator.narrow(query)
-
-    @property
-    def matches(self) -> pd.DataFrame:
-        """The rows that the filter leaves, in the order shown."""
-        return self._listing.matches
-
-    @property
-    def selection(self) -> pd.DataFrame:
-        """The marked rows, or else the open one; empty where no row matches.
-
-        Setting it to rows (any frame with ``task_index`` and ``rollout_index``) marks them and opens the first.
-        Raises ConfigError for a row that is not there.
-        """
-        navigator = self._navigator
-        chosen = sorted(navigator.marked) or ([] if navigator.current is None else [navigator.current])
-        return self._listing.frame.iloc[chosen]
-
-    @selection.setter
-    def selection(self, rows: pd.DataFrame) -> None:
-        keys = Listing(rows, KEYS).frame[list(KEYS)].itertuples(index=False)
-        positions = [self._listing.position(key) for key in keys]
-        self._navigator.mark(positions)
-        if positions:
-            self._navigator.open(positions[0])
-
     def select(self, task: int, rollout: int = 0) -> None:
         """Open a rollout, and unmark all others. Raises ConfigError when it is not there."""
-        position = self._listing.position((int(task), int(rollout)))
-        self._navigator.mark(())
-        self._navigator.open(position)
-
-    def sort(self, column: str | None, *, descending: bool = False) -> None:
-        """Sort by any column of the frame, None for the order it came in. Raises ConfigError."""
-        self._navigator.sort(column, descending)
+        self._open(int(task), int(rollout))
 
     def _reading(self, position: int, way: str) -> Reading:
         row = self._listing.row(position)
         key = int(row["task_index"]), int(row["rollout_index"])
-        record = self._recorded(key)
+        record = self._recorded(row, key)
         if way == RAW:
             pages: Conversation | Text = Text(codec.dumps_indented(record).decode())
         else:
             pages = Conversation(self._conversation(*key).pieces or asked(record))
         return Reading(self._head(row, key, record), pages)
 
-    def _recorded(self, key: tuple[int, int]) -> Mapping[str, Any]:
+    def _recorded(self, row: Mapping[str, Any], key: tuple[int, int]) -> Mapping[str, Any]:
         try:
             return self._record(*key)
         except StoreError:
-            return {}  # a rollout that is missing has no row, and its status says so
+            if row.get("status") != "missing":
+                raise
+            return {}  # it has no row, and its status says so
 
     def _head(self, row: Mapping[str, Any], key: tuple[int, int], record: Mapping[str, Any]) -> Html:
         budget = Budget.in_html(VALUE_CHARS, HEAD_BYTES)
@@ -171,7 +122,7 @@ class Browser:
     def _static_reading(self, position: int) -> Html:
         row = self._listing.row(position)
         key = int(row["task_index"]), int(row["rollout_index"])
-        record, budget = self._recorded(key), Budget.in_html(VALUE_CHARS, HEAD_BYTES)
+        record, budget = self._recorded(row, key), Budget.in_html(VALUE_CHARS, HEAD_BYTES)
         transcript = self._conversation(*key)
         parts = [headline(row, budget), *meaning(row, record, budget), *evidence(row, record, None, budget)]
         text = transcript.body(Budget.in_html(VALUE_CHARS, STATIC_BYTES))
@@ -182,13 +133,3 @@ class Browser:
             return f"{len(self._listing.frame):,} rollouts"
         counts = [f"{count:,} {status}" for status, count in self._listing.counts("status").items()]
         return f"{len(self._listing.frame):,} rollouts: {', '.join(counts)}"
-
-    def __repr__(self) -> str:
-        found = f"{len(self._listing):,} of {len(self._listing.frame):,} rollouts"
-        return f"<Browser {visible(self._title)}: {found}>"
-
-    def _repr_html_(self) -> str:
-        return self.html()
-
-    def _ipython_display_(self) -> None:
-        self._navigator.display(self.html(), repr(self))

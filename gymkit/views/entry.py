@@ -6,13 +6,14 @@ a page has a size that was chosen beforehand.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from gymkit.views.conversation import CALL, OUTPUT, Piece
 from gymkit.views.html import Html, escape, fold, join, tag, trimmed, visible
 
-__all__ = ["Budget", "entry", "lines"]
+__all__ = ["Budget", "Difference", "code", "entry", "lines", "prose"]
 
 FOLDED_CHARS: Final = 2_000
 """A text longer than this is folded."""
@@ -26,6 +27,16 @@ _ERRORS: Final = {
     "failed": "the tool answered with an error",
 }
 _PREVIEW_CHARS: Final = 160
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Where an entry begins to differ from another one."""
+
+    field: str
+    """``arguments`` or ``text``; empty where it is neither: another kind, speaker or tool."""
+    at: int = 0
+    """Characters of the field that are the same in both."""
 
 
 class Budget:
@@ -65,13 +76,16 @@ def _html_bytes(text: str) -> int:
     return len(escape(text).encode())
 
 
-def entry(piece: Piece, budget: Budget, note: str = "") -> Html:
-    """Return ``piece`` as HTML. ``note`` says which part of a longer piece it is, and a part is not folded."""
+def entry(piece: Piece, budget: Budget, note: str = "", differs: Difference | None = None) -> Html:
+    """Return ``piece`` as HTML.
+
+    ``note`` says which part of a longer piece it is, and a part is not folded; ``differs`` marks what is different.
+    """
     notes = [*([tag("span", " · ".join(found), class_="gk-quiet")] if (found := _remarks(piece, note)) else [])]
     if piece.error:
         notes.append(tag("strong", f"✗ {_wrong(piece)}", class_="gk-bad"))
     head = tag("p", join([tag("strong", tag("bdi", budget.name(_who(piece)))), *notes], " "), class_="gk-who")
-    body = _reasoning(piece, budget) if piece.kind == "reasoning" else _body(piece, budget, folds=not note)
+    body = _reasoning(piece, budget) if piece.kind == "reasoning" else _body(piece, budget, not note, differs)
     kind = "call" if piece.kind in (CALL, OUTPUT) else piece.role or piece.kind
     known = kind if kind in ("user", "assistant", "system", "developer", "call", "reasoning") else "other"
     wrong = " gk-is-wrong" if piece.error else ""
@@ -89,15 +103,24 @@ def lines(piece: Piece, budget: Budget) -> Iterator[str]:
         yield from _indented(piece.text or "", budget)
 
 
-def prose(text: str, note: str = "") -> Html:
+def prose(text: str, note: str = "", differs_at: int | None = None) -> Html:
     """Return what somebody said, with its line breaks, and the ``note`` of what was cut."""
     # Line breaks are elements here, since a host that drops the style sheet would run the lines together.
-    return join([tag("p", join(text.split("\n"), tag("br")), class_="gk-text", dir="auto"), _cut(note)])
+    parts = [join(part.split("\n"), tag("br")) for part in _split(text, differs_at)]
+    return join([tag("p", _marked(parts), class_="gk-text", dir="auto"), _cut(note)])
 
 
-def code(text: str, note: str = "") -> Html:
+def code(text: str, note: str = "", differs_at: int | None = None) -> Html:
     """Return ``text`` as code, and the ``note`` of what was cut."""
-    return join([tag("pre", text, class_="gk-code"), _cut(note)])
+    return join([tag("pre", _marked(_split(text, differs_at)), class_="gk-code"), _cut(note)])
+
+
+def _split(text: str, at: int | None) -> list[str]:
+    return [text] if at is None else [text[:at], text[at:]]
+
+
+def _marked(parts: Sequence[str]) -> Html:
+    return join([parts[0], *[tag("mark", part, class_="gk-differs") for part in parts[1:] if part]])
 
 
 def _reasoning(piece: Piece, budget: Budget) -> list[Html]:
@@ -105,23 +128,35 @@ def _reasoning(piece: Piece, budget: Budget) -> list[Html]:
     return [fold(f"{len(text):,} characters", prose(*budget.take(text)))] if text else [_nothing("kept to itself")]
 
 
-def _body(piece: Piece, budget: Budget, folds: bool) -> list[Html]:
+def _body(piece: Piece, budget: Budget, folds: bool, differs: Difference | None) -> list[Html]:
+    def long(text: str, field: str, shape: Callable[[str, str, int | None], Html]) -> Html:
+        if differs is not None and differs.field == field:
+            return _from(differs.at, text, budget, shape)
+        return _long(text, budget, shape, folds)
+
     if piece.kind not in (CALL, OUTPUT):
-        return [_long(piece.text, budget, prose, folds)] if piece.text else [_nothing("says nothing")]
-    asked = [_long(piece.arguments, budget, code, folds)] if piece.arguments else []
+        return [long(piece.text, "text", prose)] if piece.text else [_nothing("says nothing")]
+    asked = [long(piece.arguments, "arguments", code)] if piece.arguments else []
     if piece.text is None:
         return [*asked, _nothing("no output")]
-    answer = _long(piece.text, budget, code, folds) if piece.text else _nothing("empty output")
+    answer = long(piece.text, "text", code) if piece.text else _nothing("empty output")
     arrow = tag("span", "→", class_="gk-arrow", aria_hidden="true")
     return [*asked, tag("div", arrow, answer, class_="gk-output", role="group", aria_label="output")]
 
 
-def _long(text: str, budget: Budget, shape: Callable[[str, str], Html], folds: bool) -> Html:
+def _long(text: str, budget: Budget, shape: Callable[[str, str, int | None], Html], folds: bool) -> Html:
     """Text as it is, or folded under its beginning when it is long."""
     if len(text) <= FOLDED_CHARS or not folds:
-        return shape(*budget.take(text))
+        return shape(*budget.take(text), None)
     beginning = budget.take(" ".join(text[:_PREVIEW_CHARS].split()))[0]
-    return fold(f"{beginning} … ({len(text):,} characters)", shape(*budget.take(text)))
+    return fold(f"{beginning} … ({len(text):,} characters)", shape(*budget.take(text), None))
+
+
+def _from(at: int, text: str, budget: Budget, shape: Callable[[str, str, int | None], Html]) -> Html:
+    """Text with a mark from ``at`` on, and no more than a little of what comes before."""
+    skipped = max(at - _PREVIEW_CHARS, 0)
+    before = _cut(f"… {skipped:,} characters that are the same …" if skipped else "")
+    return join([before, shape(*budget.take(text[skipped:]), at - skipped)])
 
 
 def _cut(note: str) -> Html:

@@ -92,9 +92,13 @@ class Listing:
         return int(found[0]) if len(found) else None
 
     def position(self, key: Sequence[Hashable]) -> int:
-        """Return the position in the frame of the row named by ``key``. Raises ConfigError."""
-        same = [self.frame[name] == value for name, value in zip(self.keys, key, strict=True)]
-        found = np.flatnonzero(np.logical_and.reduce([one.fillna(False).to_numpy(dtype=bool) for one in same]))
+        """Return the position in the frame of the row named by ``key``; 3 names "3" too. Raises ConfigError."""
+        same = np.ones(len(self.frame), dtype=bool)
+        for name, value in zip(self.keys, key, strict=True):
+            column = self.frame[name]
+            exact = (column == value).fillna(False).to_numpy(dtype=bool)
+            same &= exact if exact.any() else (_text(column) == str(value)).to_numpy(dtype=bool)
+        found = np.flatnonzero(same)
         if not len(found):
             wanted = ", ".join(f"{name} {value}" for name, value in zip(self.keys, key, strict=True))
             raise ConfigError(f"there is no row with {wanted} among the {len(self.frame):,}")

@@ -58,7 +58,14 @@ class Navigator:
     """``listing`` as a table of ``fields``, and ``read`` beside it (or below it, ``stacked``) in one of ``ways``."""
 
     def __init__(
-        self, listing: Listing, fields: Sequence[Field], read: Read, *, ways: Sequence[str], stacked: bool = False
+        self,
+        listing: Listing,
+        fields: Sequence[Field],
+        read: Read,
+        *,
+        title: str,
+        ways: Sequence[str],
+        stacked: bool = False,
     ) -> None:
         self.listing = listing
         self.current = listing.at(0) if len(listing) else None
@@ -69,6 +76,7 @@ class Navigator:
         """What tells it from others on a page."""
         self._fields = fields
         self._read = read
+        self._title = title
         self._lock = RLock()
         self._page = 0
         self._reading: Reading | None = None
@@ -176,7 +184,9 @@ class Navigator:
         found = f"{len(self.listing):,} of {total} match" if self.listing.filter else total
         marked = f" · {len(self.marked):,} marked" if self.marked else ""
         wrong = tag("strong", f" ✗ {problem}", class_="gk-bad") if problem else ""
-        self.panel.message.value = section(tag("p", tag("span", found + marked, class_="gk-quiet"), wrong))
+        title = tag("strong", tag("bdi", self._title))
+        said = tag("span", f" · {found}{marked}", class_="gk-quiet")
+        self.panel.message.value = section(tag("p", title, said, wrong))
 
     def _draw_reading(self) -> None:
         self._reading, self._read_page = None, 0

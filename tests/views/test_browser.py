@@ -34,11 +34,11 @@ def selected(view: Browser) -> list[tuple[int, int]]:
 
 def test_it_opens_with_a_page_of_rows_and_the_first_conversation_and_asks_for_no_other() -> None:
     view, touch, store = browse()
-    assert repr(view) == "<Browser rollouts: 40 of 40 rollouts>"
+    assert repr(view) == "<Browser rollouts: 40 of 40 rows>"
     assert store.asked == [(0, 0)]
     assert "I am 0, 0" in touch.text("body")
     assert touch.of_class("gk-rows").value.count("data-row") == 25
-    assert touch.text("message") == "40 rows"
+    assert touch.text("message") == "rollouts · 40 rows"
 
 
 def test_a_row_is_opened_from_the_front_end_and_from_the_next_cell() -> None:
@@ -52,7 +52,7 @@ def test_a_row_is_opened_from_the_front_end_and_from_the_next_cell() -> None:
     view.selection = view.matches.query("task_index == 7")
     assert selected(view) == [(7, 0), (7, 1)]
     assert "task 7 · rollout 0" in touch.text("head")
-    assert touch.text("message") == "40 rows · 2 marked"
+    assert touch.text("message") == "rollouts · 40 rows · 2 marked"
     assert store.asked == [(0, 0), (1, 1), (19, 1), (7, 0)]
     with pytest.raises(ConfigError, match="no row with task_index 99, rollout_index 0"):
         view.select(99)
@@ -82,7 +82,7 @@ def test_a_filter_narrows_and_a_wrong_one_says_why() -> None:
     query = touch.of_class("gk-query")
     query.value = "reward == 1"
     assert list(view.matches["reward"]) == [1.0, 1.0]
-    assert touch.text("message") == "2 of 40 rows match"
+    assert touch.text("message") == "rollouts · 2 of 40 rows match"
     assert selected(view) == [(2, 0)]
     query.value = "rewrd == 1"
     assert "✗ there is no column rewrd; did you mean 'reward'?" in touch.text("message")
