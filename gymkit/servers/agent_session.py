@@ -169,13 +169,14 @@ class AgentSessions(Generic[State]):
 
     def set_cookie(self, handle: str) -> bytes:
         """The ``Set-Cookie`` line that binds its bearer to the session ``handle``."""
-        value = self._signer.sign(base64.urlsafe_b64encode(handle.encode())).decode()
+        name = base64.urlsafe_b64encode(handle.encode()).rstrip(b"=")  # clients put a value with = into quotes
+        value = self._signer.sign(name).decode()
         return f"{self.name}={value}; path=/; Max-Age={MAX_AGE}; httponly; samesite=lax".encode("latin-1")
 
     def handle_of(self, cookie: str) -> str:
         """The session that ``cookie`` stands for, open or not. Raises Refused for one that was not signed here."""
         try:
-            handle = base64.urlsafe_b64decode(self._signer.unsign(cookie)).decode()
+            handle = base64.urlsafe_b64decode(self._signer.unsign(cookie) + b"==").decode()
         except (BadSignature, ValueError):
             handle = ""
         if not handle:

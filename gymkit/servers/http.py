@@ -93,7 +93,8 @@ class Request:
             if key == b"cookie":
                 for pair in line.decode("latin-1").split(";"):
                     name, _, value = pair.strip().partition("=")
-                    yield name, value
+                    quoted = len(value) > 1 and value[0] == value[-1] == '"'  # as Python's own clients send some
+                    yield name, value[1:-1] if quoted else value
 
 
 class Answer:

@@ -199,6 +199,18 @@ class TestTable:
         table(toy := Toy(), steps)
         assert toy.opened == 0
 
+    def test_a_cookie_comes_back_from_clients_that_quote_values(self) -> None:
+        """NeMo Gym's client did, and every turn of its environment servers was refused."""
+
+        async def steps(caller: Caller) -> None:
+            await caller.seed(agent_session_id="agent-session-5")
+            value = caller.jar["Toy___toy"]
+            assert "=" not in value
+            caller.jar["Toy___toy"] = f'"{value}"'
+            assert (await caller.turn()).json() == {"turns": 1}
+
+        table(Toy(), steps)
+
     def test_a_cookie_of_before_a_restart_is_refused(self) -> None:
         async def steps(caller: Caller) -> None:
             await caller.seed()

@@ -9,12 +9,13 @@ from gymkit.errors import WireError
 from gymkit.servers.route import CookieJar, Reply
 from gymkit.testing.conformance.rule import ALIVE, Broken, NotApplicable, Peer, Rule, body_of, expect, same
 from gymkit.wire.responses import check_response
-from gymkit.wire.tasks import flat_task, is_materialized
+from gymkit.wire.tasks import is_materialized
 
 _SEED = "/v1/agent_sessions"
 _CLOSE = "/v1/agent_sessions/close"
 _TURN = "/v1/responses"
 _EPISODE = {"rollout_id": "0-0", "attempt": 0}
+_GREETING = {"input": "Say hello."}
 _NO_REQUEST = {"input": 5}
 """A body that no agent takes: where it is refused for its shape, the route is there and no model was asked."""
 
@@ -132,14 +133,13 @@ async def _prefixes(peer: Peer) -> None:
 
 
 async def _turn(peer: Peer) -> None:
-    params = {key: value for key, value in _params(peer).items() if key != "tools"}
     seed, jar = await _opened(peer)
-    reply = expect(await peer.post(f"/ng-rollout/0-0{_TURN}", params, jar), 200, of="a turn")
+    reply = expect(await peer.post(f"/ng-rollout/0-0{_TURN}", _GREETING, jar), 200, of="a turn")
     try:
         check_response(reply.json())
     except WireError as error:
         raise Broken(f"a turn was answered with no Response: {'; '.join(error.problems)}") from error
-    second = expect(await peer.post(_TURN, params, jar), 200, of="a second turn in the same session")
+    second = expect(await peer.post(_TURN, _GREETING, jar), 200, of="a second turn in the same session")
     _no_foreign_status(second)
     expect(await peer.post(_CLOSE, _close(seed), jar), 200, of="a close after two turns")
 
@@ -159,12 +159,6 @@ async def _run(peer: Peer) -> None:
     body = body_of(expect(reply, 200, of="/run"))
     if "_ng_failure_class" not in body and not isinstance(body.get("reward"), int | float):
         raise Broken("the row has neither a reward nor _ng_failure_class")
-
-
-def _params(peer: Peer) -> dict[str, Any]:
-    task = peer.task
-    row = flat_task(task["task_input"]) if is_materialized(task) else task
-    return dict(row["responses_create_params"])
 
 
 _TWICE = "A caller that lost a reply sends its request again."

