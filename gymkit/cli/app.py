@@ -8,15 +8,9 @@ from typing import Annotated, Literal
 import typer
 
 from gymkit import __version__
+from gymkit.cli import finished
 from gymkit.cli.exits import exits
-
-SETTINGS = typer.Argument(
-    metavar="KEY=VALUE",
-    help="Settings as in NeMo Gym: +key=value adds or overrides, key=value changes what a file sets, dotted keys nest.",
-    show_default=False,
-)
-CONFIG = typer.Option(metavar="FILE", help="A YAML file; may be repeated, later ones win (config_paths).")
-SEARCH = typer.Option(metavar="DIR", help="Where to look for files first; may be repeated.")
+from gymkit.cli.options import CONFIG, SEARCH, SETTINGS
 
 app = typer.Typer(
     help="Evaluate agents in environments: rewards, masks and trajectories as DataFrames.",
@@ -28,6 +22,9 @@ environment = typer.Typer(help="Environments and the servers around them.", rich
 evaluation = typer.Typer(help="Collect rollouts and read what they amount to.", rich_markup_mode=None)
 app.add_typer(environment, name="env")
 app.add_typer(evaluation, name="eval")
+simulation = typer.Typer(help="Simulated users.", rich_markup_mode=None)
+app.add_typer(simulation, name="usersim")
+finished.add_to(evaluation)
 
 
 def _help(context: typer.Context) -> None:
@@ -48,6 +45,7 @@ def _top(
 
 environment.callback(invoke_without_command=True)(_help)
 evaluation.callback(invoke_without_command=True)(_help)
+simulation.callback(invoke_without_command=True)(_help)
 
 
 @environment.command("start")
@@ -201,3 +199,22 @@ def lab(
     from gymkit.cli.lab import lab
 
     raise typer.Exit(lab(folder, context.args))
+
+
+@simulation.command("prepare")
+@exits()
+def usersim_prepare(
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where the rows go.")],
+    probe: Annotated[list[str] | None, typer.Option(help="A probe; may be repeated. By default each of the 14.")] = None,
+    locale: Annotated[str, typer.Option(help="Language and country.")] = "en_US",
+    rows: Annotated[int | None, typer.Option(help="How many rows; the probes are taken in turn.")] = None,
+    personas: Annotated[str, typer.Option(help="synthetic, or a Nemotron-Personas parquet file.")] = "synthetic",
+    personas_version: Annotated[str | None, typer.Option(help="Version of a file that is not known here.")] = None,
+    seed: Annotated[int, typer.Option(help="The same seed makes the same rows.")] = 1042,
+    max_turns: Annotated[int, typer.Option(help="Turns of the assistant, at most.")] = 5,
+    assistant: Annotated[str | None, typer.Option(help="Name of the assistant's model (identity_disclosure).")] = None,
+) -> None:
+    """Prepare tasks of NeMo User Sim: personas and probes, resolved. No model is called."""
+    from gymkit.cli.usersim import prepare
+
+    prepare(output, probe, locale, rows, personas, personas_version, seed, max_turns, assistant)

@@ -79,6 +79,23 @@ def read(path: Path, problems: list[Problem]) -> Iterator[Line]:
                 yield Line(number, offset, row)
 
 
+def read_whole(path: Path) -> Iterator[Line]:
+    """Yield the rows of a file that may have no fault. Raises StoreError for a broken line and for no file."""
+    problems: list[Problem] = []
+    try:
+        for line in read(path, problems):
+            _refuse_broken(problems)
+            yield line
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read: {error.strerror}") from error
+    _refuse_broken(problems)
+
+
+def _refuse_broken(problems: list[Problem]) -> None:
+    if broken := [problem for problem in problems if not problem.blank]:
+        raise StoreError(str(broken[0]))
+
+
 def decode(data: bytes) -> dict[str, Any]:
     """The row in a line. Raises ValueError with the reason."""
     if not data.strip():

@@ -52,7 +52,7 @@ async def _computed(target: Target, body: bytes, route: Route) -> dict[str, Any]
     if lacking := [part for part in _PARTS if part not in reply]:
         log.warning("no aggregate metrics: %s answered without %s", route.name, ", ".join(lacking))
         return None
-    return _group(target, reply)
+    return entry(reply, agent=target.agent, environment_server=target.environment_server)
 
 
 def stripped(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -84,9 +84,11 @@ def _payloads(store: Store, targets: Sequence[Target]) -> dict[str, bytes]:
     }
 
 
-def _group(target: Target, reply: Mapping[str, Any]) -> dict[str, Any]:
-    group: dict[str, Any] = {} if target.agent is None else {"agent_ref": {"name": target.agent}}
-    group["_ng_environment_server"] = target.environment_server
+def entry(reply: Mapping[str, Any], *, agent: str | None, environment_server: str | None) -> dict[str, Any]:
+    """One object of the metrics file: a reply of ``/aggregate_metrics`` under the names of whoever ran its rows."""
+    group: dict[str, Any] = {} if agent is None else {"agent_ref": {"name": agent}}
+    if environment_server is not None:
+        group["_ng_environment_server"] = environment_server
     group |= {part: reply[part] for part in _PARTS}
     group["repeat_level_metrics"] = reply.get("repeat_level_metrics", [])
     if reply.get("perf_summary") is not None:

@@ -57,7 +57,7 @@ def profile(planned: Sequence[Row], results: Sequence[Row], *, partial: bool = F
     masked = {key_of(row) for row in results if row.get("mask_sample")}
     plan = {key_of(row): row for row in sorted(planned, key=key_of) if key_of(row) not in masked}
     scored = sorted((row for row in results if key_of(row) not in masked), key=key_of)
-    label = _labels([row for row in planned if key_of(row) not in masked])
+    label = labels([row for row in planned if key_of(row) not in masked])
     rollouts = [measured(row, label(plan[key_of(row)])) for row in scored]
     columns = columns_of(rollouts)
     whole = integral(rollouts, columns)
@@ -155,17 +155,17 @@ def _coverage_by_agent(planned: Sequence[Row], results: Sequence[Row]) -> dict[s
     return {agent: found for agent, own in rows.items() if (found := coverage(own))}
 
 
-def _labels(planned: Iterable[Row]) -> Callable[[Row], str | None]:
+def labels(planned: Iterable[Row]) -> Callable[[Row], str | None]:
     """What to call whatever ran a row: its agent where that names one environment server, else the server."""
     agents: dict[str, str | None] = {}
     for row in planned:
         if server := _server_of(row):
             agents.setdefault(server, _agent_of(row))
     fronts = Counter(agents.values())
-    labels = {server: agent if agent and fronts[agent] == 1 else server for server, agent in agents.items()}
-    while clashing := _clashing(labels):
-        labels |= {server: server for server in clashing}
-    return lambda row: labels.get(_server_of(row) or "")
+    names = {server: agent if agent and fronts[agent] == 1 else server for server, agent in agents.items()}
+    while clashing := _clashing(names):
+        names |= {server: server for server in clashing}
+    return lambda row: names.get(_server_of(row) or "")
 
 
 def _clashing(labels: Mapping[str, str]) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any, Self
 from gymkit.collect.artifacts import Artifacts
 from gymkit.collect.lines import Appender, Line, Problem, read, repair
 from gymkit.collect.lock import holder, lock
+from gymkit.collect.replacement import Replacement
 from gymkit.errors import StoreError, StoreLocked
 from gymkit.wire import codec
 
@@ -93,7 +93,7 @@ class Store:
         The plan is written aside first and takes its place last, so that a process killed in between never leaves
         old results beside a new plan.
         """
-        with _Replacement(self.paths.materialized) as replacement:
+        with Replacement(self.paths.materialized) as replacement:
             replacement.write_lines(rows)
             self._main.clear()
             self._failures.clear()
@@ -102,7 +102,7 @@ class Store:
 
     def rewrite_plan(self, rows: Iterable[dict[str, Any]]) -> None:
         """Put ``rows`` in the place of a damaged plan; results stay."""
-        with _Replacement(self.paths.materialized) as replacement:
+        with Replacement(self.paths.materialized) as replacement:
             replacement.write_lines(rows)
             replacement.commit()
 
@@ -111,7 +111,7 @@ class Store:
 
         They are written there first: a process killed in between leaves them in both files, and the result counts.
         """
-        with _Replacement(self.paths.rollouts) as replacement:
+        with Replacement(self.paths.rollouts) as replacement:
             for line in self.results():
                 if chosen(line.row):
                     self.append_failure({**line.row, "_ng_failure_class": SET_ASIDE, "_ng_failure_message": _WHY})
@@ -152,7 +152,7 @@ class Store:
 
     def write_metrics(self, groups: list[dict[str, Any]]) -> None:
         """Write the aggregate metrics, one object for each environment server."""
-        with _Replacement(self.paths.metrics) as replacement:
+        with Replacement(self.paths.metrics) as replacement:
             replacement.write(codec.dumps_indented(groups))
             replacement.commit()
 
@@ -164,42 +164,3 @@ class Store:
         problems: list[Problem] = []
         yield from read(path, problems)
         self._problems.update(dict.fromkeys(problems))
-
-
-class _Replacement:
-    """A file written beside ``path`` and moved there whole, or not at all. Raises StoreError."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._aside = path.with_name(path.name + ".tmp")
-
-    def __enter__(self) -> Self:
-        try:
-            self._file = self._aside.open("wb")
-        except OSError as error:
-            raise StoreError(f"{self._aside} cannot be written: {error.strerror}") from error
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        with contextlib.suppress(OSError):  # a full disk has been reported by the write
-            self._file.close()
-        self._aside.unlink(missing_ok=True)
-
-    def write_lines(self, rows: Iterable[dict[str, Any]]) -> None:
-        for row in rows:
-            self.write(codec.dumps(row) + b"\n")
-
-    def write(self, data: bytes) -> None:
-        try:
-            self._file.write(data)
-        except OSError as error:
-            raise StoreError(f"{self._aside} cannot be written: {error.strerror}") from error
-
-    def commit(self) -> None:
-        try:
-            self._file.close()
-            self._aside.replace(self._path)
-        except OSError as error:
-            raise StoreError(f"{self._path} cannot be written: {error.strerror}") from error

@@ -28,9 +28,12 @@ RUN = frozenset(
         *("require_complete", "responses_create_params", "resume_from_cache", "retry_invalid_judge_responses"),
         *("retry_terminal_timeouts", "rollout_collection_driver", "rollouts_jsonl_fpath"),
         *("route_failures_to_sidecar", "skills", "split"),
+        *("input_glob", "merge_shards", "force", "judge_failed_only", "overwrite"),
+        *("baseline_rollouts_jsonl_fpath", "candidate_rollouts_jsonl_fpaths", "baseline_agent_name"),
+        *("candidate_agent_names", "output_dirpath", "report_format"),
     }
 )
-"""Settings of ``eval run`` and ``eval profile``. A command says which of them it reads (``Config.settings``)."""
+"""Settings of the ``eval`` commands. A command says which of them it reads (``Config.settings``)."""
 
 FOREIGN = frozenset(
     {

@@ -23,6 +23,13 @@ _NOT_POINT_ESTIMATES = (
     *("_ci_lower", "_ci_upper", "_ci95_lower", "_ci95_upper", "/_ng_attempt_index"),
     *("/std_dev_across_runs", "/std_err_across_runs", "/avg_sample_std_dev"),
 )
+_OTHER_STATISTICS = (
+    *("max/", "min/", "median/", "std/", "sem/", "se/", "p25/", "p75/", "ci_low_95/", "ci_high_95/", "histogram/"),
+)
+_BOOKKEEPING = frozenset(
+    {"_ng_task_index", "_ng_rollout_index", "_ng_attempt_index", "sample_count", "missing_count", "num_repeats"}
+    | {"token_usage_version"}
+)
 
 
 @dataclass(frozen=True)
@@ -131,8 +138,18 @@ def across_repeats(repeats: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, 
     return found
 
 
+def is_primary(name: str) -> bool:
+    """Whether a metric is an estimate of its own, and no statistic of another one or bookkeeping."""
+    return (
+        name not in _BOOKKEEPING
+        and not name.startswith(_OTHER_STATISTICS)
+        and not name.endswith(_NOT_POINT_ESTIMATES)
+        and "_across_repeats/" not in name
+    )
+
+
 def _is_point_estimate(name: str) -> bool:
-    return name.startswith("mean/") and not name.endswith(_NOT_POINT_ESTIMATES) and "_across_repeats/" not in name
+    return name.startswith("mean/") and is_primary(name)
 
 
 def _interval(mean: float, error: float, count: int) -> dict[str, float]:

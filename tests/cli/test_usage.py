@@ -27,7 +27,18 @@ def test_no_command_prints_the_help_and_fails(arguments: list[str]) -> None:
     assert "Commands:" in result.output
 
 
-@pytest.mark.parametrize("arguments", [["env", "start"], ["eval", "run"], ["demo"], ["lab"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["env", "start"],
+        ["eval", "run"],
+        ["eval", "aggregate"],
+        ["eval", "reverify"],
+        ["eval", "compare"],
+        ["demo"],
+        ["lab"],
+    ],
+)
 def test_each_command_explains_itself(arguments: list[str]) -> None:
     result = run(app, [*arguments, "--help"])
     assert result.exit_code == 0
