@@ -16,6 +16,7 @@ from gymkit.environments.single_agent_turn_legacy import SingleAgentTurnLegacy
 from gymkit.errors import ConfigError
 from gymkit.nearest import nearest
 from gymkit.resources import ALIASES, SHIPPED, load
+from gymkit.sdk import usersim_configured
 from gymkit.servers.app import ServerApp
 from gymkit.servers.route import Route
 
@@ -62,6 +63,7 @@ _SETTLED: Mapping[Key, Implementation] = {
     (ENVIRONMENTS, LegacyAgent.implementation): Implementation(RelayConfig, {"agent_server": AGENTS}),
     (ENVIRONMENTS, SingleAgentTurn.implementation): _TURN,
     (ENVIRONMENTS, SingleAgentTurnLegacy.implementation): _TURN,
+    **usersim_configured.IMPLEMENTATIONS,
 }
 
 

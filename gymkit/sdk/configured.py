@@ -14,6 +14,7 @@ from gymkit.collect.plan import Expansion
 from gymkit.collect.routing import ByTaskset, Target
 from gymkit.config import Config, ServerInstance, redacted
 from gymkit.resources import ALIASES
+from gymkit.sdk import usersim_configured
 from gymkit.sdk.catalogue import AGENTS, ENVIRONMENTS, MODELS, RESOURCES, app_of
 from gymkit.sdk.collection import Collection, patience
 from gymkit.sdk.routed import resources_of
@@ -30,11 +31,12 @@ def build(config: Config) -> dict[str, ServerApp]:
     Raises ConfigError for an implementation that we do not ship.
     """
     apps: dict[str, ServerApp] = {}
-    for server_type in (RESOURCES, MODELS, AGENTS, ENVIRONMENTS):
+    for server_type in (MODELS, RESOURCES, AGENTS, ENVIRONMENTS):
         neighbours = [Route.to_app(name, app) for name, app in apps.items() if app.server_type == RESOURCES]
         for server in config.of_type(server_type):
             routes = {key: Route.to_app(ref.name, apps[ref.name]) for key, ref in server.references.items()}
-            apps[server.name] = app_of(server, routes, neighbours)
+            own = usersim_configured.server_of(config, server, routes) if _is_usersim(server) else None
+            apps[server.name] = own or app_of(server, routes, neighbours)
     return apps
 
 
@@ -61,8 +63,9 @@ def run_of(
     slots = min((each.concurrency for each in bounds if each), default=IN_FLIGHT)
     in_flight = concurrency or slots
     patient = [patience(each.run_timeout_secs, in_flight, each.concurrency) for each in bounds if each]
+    prepared = any(target.result_type == usersim_configured.NAME for target in routing.targets)
     return Collection(
-        tasks=tasks,
+        tasks=usersim_configured.task_rows(tasks) if prepared else tasks,
         routing=routing,
         routes={
             front.name: Route.to_url(front.name, front.url)
@@ -80,6 +83,10 @@ def run_of(
         require_complete=require_complete,
         closing=() if apps is None else tuple(apps.values()),
     )
+
+
+def _is_usersim(server: ServerInstance) -> bool:
+    return server.implementation == usersim_configured.NAME
 
 
 def _settings(config: Config, routing: ByTaskset, fronts: list[ServerInstance]) -> dict[str, Any]:

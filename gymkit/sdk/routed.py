@@ -7,12 +7,15 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, model_validator
 
+from gymkit.collect.checks import fields_of
 from gymkit.collect.routing import ByTaskset, Target
 from gymkit.config import Config, ServerInstance
 from gymkit.environments.single_agent_turn import SingleAgentTurn
 from gymkit.errors import ConfigError
 from gymkit.resources import ALIASES, SHIPPED, load
+from gymkit.sdk import usersim_configured
 from gymkit.sdk.catalogue import AGENTS, ENVIRONMENTS, RESOURCES
+from gymkit.usersim.task import UserSimTask
 
 EPISODES_ONLY = frozenset({SingleAgentTurn.implementation, "nemo_user_sim"})
 """Environment servers that take no flat rows."""
@@ -94,6 +97,8 @@ def _fronted_once(config: Config, agent: ServerInstance) -> bool:
 
 def _check_task(config: Config, front: ServerInstance) -> Callable[[Mapping[str, Any]], list[str]] | None:
     """What the environment misses in a row; None for an environment that we do not ship."""
+    if front.implementation == usersim_configured.NAME:
+        return fields_of(UserSimTask)
     server = resources_of(config, front)
     name = server.implementation if server else ""
     return load(name).check_task if name in SHIPPED or name in ALIASES else None

@@ -13,8 +13,8 @@ from gymkit.usersim.runtime import Role
 from gymkit.wire import codec
 from gymkit.wire.responses import check_request
 
-TASKSET: Final = "nemo_user_sim:prepared"
-"""The task set of rows that were prepared here."""
+TASKSET: Final = "nemo_user_sim:validation"
+"""The task set of prepared rows, by NeMo Gym's name."""
 
 REQUIRED: Final = ("persona", "probe_type", "conversation_language", "trajectory_id", "usersim_config")
 
