@@ -13,7 +13,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,7 +36,14 @@ remote_agent:
       max_steps: 8
 """
 COUNTER = "example_session_state_mgmt"
-PARTS = {"resources_servers/": "resources server", "remote_agent/": "remote agent", "legacy_agent/": "relay"}
+RELAY = "environment_servers/legacy_agent"
+PARTS = {
+    "resources_servers/": "resources server",
+    "remote_agent/": "remote agent",
+    "simple_agent/": "simple agent",
+    "openai_model/": "model server",
+    "legacy_agent/": "relay",
+}
 REST = "Ray and the rest"
 _PROGRESS = re.compile(r"\d+/\d+ \[[\d:]+<[^,]*, *([\d.]+)(it/s|s/it)\]")
 
@@ -51,13 +58,15 @@ class Anchor:
     pid: int
     ready: float
 
-    def collect(self, tasks: Path, output: Path, in_flight: int, *options: str) -> Measurement:
-        """Time one ``gym eval run`` over the rows in ``tasks``."""
+    def collect(
+        self, tasks: Path, output: Path, in_flight: int, *options: str, agent: str = "remote_agent"
+    ) -> Measurement:
+        """Time one ``gym eval run`` of ``agent`` over the rows in ``tasks``."""
         before, own, start = self.cpu(), _children_cpu(), time.perf_counter()
         paths = (f"+input_jsonl_fpath={tasks}", f"+output_jsonl_fpath={output}")
         port = f"++head_server.port={self.head_port}"
         flight = f"+num_samples_in_parallel={in_flight}"
-        printed = self.gym("eval", "run", "--no-serve", "+agent_name=remote_agent", *paths, port, flight, *options)
+        printed = self.gym("eval", "run", "--no-serve", f"+agent_name={agent}", *paths, port, flight, *options)
         seconds = time.perf_counter() - start
         cpu = {part: used - before[part] for part, used in self.cpu().items()} | {"collector": _children_cpu() - own}
         rollouts = output.read_bytes().count(b"\n")
@@ -93,10 +102,19 @@ def anchor(python: Path, folder: Path, target: Service, in_flight: int, environm
     ``in_flight`` is the remote agent's own bound. ``environment`` names a resources server of NeMo Gym's, or one in
     ``folder/resources_servers``.
     """
-    config = folder / "counter_remote.yaml"
-    config.write_text(CONFIG.format(url=target.url, in_flight=in_flight, environment=environment))
+    config = CONFIG.format(url=target.url, in_flight=in_flight, environment=environment)
+    servers = (f"resources_servers/{environment}", "responses_api_agents/remote_agent", RELAY)
+    with anchored(python, folder, config, servers) as running:
+        yield running
+
+
+@contextmanager
+def anchored(python: Path, folder: Path, text: str, servers: Sequence[str]) -> Iterator[Anchor]:
+    """The servers of the YAML ``text`` for the length of the block; ``servers`` are their ``type/implementation``."""
+    config = folder / "anchor.yaml"
+    config.write_text(text)
     port = _free_port()
-    venvs = _linked(python, folder / "venvs", environment)
+    venvs = _linked(python, folder / "venvs", servers)
     arguments = [f"+config_paths=[{config}]", f"++uv_venv_dir={venvs}", "++skip_venv_if_present=true"]
     command = [str(python.with_name("gym")), "env", "start", *arguments, f"++head_server.port={port}"]
     log, start = folder / "env.log", time.perf_counter()
@@ -112,13 +130,9 @@ def anchor(python: Path, folder: Path, target: Service, in_flight: int, environm
             _stop(process)
 
 
-def _linked(python: Path, venvs: Path, environment: str) -> Path:
+def _linked(python: Path, venvs: Path, servers: Sequence[str]) -> Path:
     """Where NeMo Gym looks for one virtualenv a server: links to the one that we were given."""
-    for server in (
-        f"resources_servers/{environment}",
-        "responses_api_agents/remote_agent",
-        "environment_servers/legacy_agent",
-    ):
+    for server in servers:
         (venvs / server).mkdir(parents=True, exist_ok=True)
         if not (venvs / server / ".venv").is_symlink():
             (venvs / server / ".venv").symlink_to(python.parent.parent)
