@@ -18,11 +18,9 @@ that waits keeps nobody else waiting.
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import inspect
 import logging
 import threading
-import traceback
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from typing import Any
 
@@ -31,6 +29,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from gymkit.agents.bounded import BoundedAgent
 from gymkit.agents.failure import RolloutFailed
 from gymkit.agents.said import Said
+from gymkit.agents.thread import in_thread, place_of
 from gymkit.servers.route import CookieJar, Route
 from gymkit.wire import codec
 
@@ -94,7 +93,7 @@ class _FunctionCalls:
         except RolloutFailed:
             raise
         except Exception as error:
-            message = f"the function of {self._name} raised {type(error).__name__}: {error}{_place(error)}"
+            message = f"the function of {self._name} raised {type(error).__name__}: {error}{place_of(error)}"
             raise RolloutFailed(message, kind="agent_error") from error
         return self._said.response(given)
 
@@ -198,41 +197,5 @@ async def _called(function: Callable[[Any], Any], argument: Any) -> Any:
     elif inspect.isgeneratorfunction(function):
         given = function(argument)  # begins nothing yet
     else:
-        given = await _in_thread(function, argument)
+        given = await in_thread(function, argument)
     return await given if inspect.isawaitable(given) else given
-
-
-async def _in_thread(function: Callable[[Any], Any], argument: Any) -> Any:
-    """A daemon thread and no pool: a function that never returns must not keep the process from ending."""
-    loop, context = asyncio.get_running_loop(), contextvars.copy_context()
-    done: asyncio.Future[Any] = loop.create_future()
-
-    def settle(result: Any, error: BaseException | None) -> None:
-        if done.cancelled():
-            return
-        if error is not None:
-            done.set_exception(error)
-        else:
-            done.set_result(result)
-
-    def work() -> None:
-        result, failure = None, None
-        try:
-            result = context.run(function, argument)
-        except BaseException as error:  # noqa: BLE001 - handed to whoever waits
-            failure = RuntimeError("it raised StopIteration") if isinstance(error, StopIteration) else error
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(settle, result, failure)
-
-    threading.Thread(target=work, name="gymkit-agent", daemon=True).start()
-    return await done
-
-
-def _place(error: BaseException) -> str:
-    """Where the function was: the last line of it that was reached."""
-    frames = traceback.extract_tb(error.__traceback__)
-    ours = [frame for frame in frames if not frame.filename.endswith(_HERE)]
-    return f" ({ours[-1].filename}:{ours[-1].lineno})" if ours else ""
-
-
-_HERE = ("agents/function.py", "agents\\function.py")

@@ -7,6 +7,7 @@ that it names, and neither the verifier nor any other route.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
@@ -49,28 +50,25 @@ class _Wrong(Exception):
         super().__init__(message)
 
 
-class McpDoor:
-    """The endpoint of one resources server, ``toolbox``, called ``name``."""
+class McpEndpoint(ABC):
+    """An endpoint called ``name``: the protocol. A subclass says which tools there are and runs them."""
 
-    def __init__(self, name: str, toolbox: Toolbox) -> None:
+    def __init__(self, name: str) -> None:
         self.name = name
-        self._toolbox = toolbox
         self._methods: dict[str, Callable[[Request, Mapping[str, Any]], Awaitable[dict[str, Any]]]] = {
             "initialize": self._initialize,
             "ping": self._ping,
             "tools/list": self._list,
-            "tools/call": self._call_tool,
+            "tools/call": self._call,
         }
 
-    def metadata(self, session: Session[Any], allowed: list[str] | None) -> dict[str, Any]:
-        """What a seed says of it: where, and a token for ``session`` and the tools in ``allowed`` (None: all)."""
-        token = self._tokens().dumps({"sid": session.id, "tools": allowed})
-        return {
-            "server_name": self.name,
-            "url_path": "/mcp",
-            "transport": "http",
-            "headers": {TOKEN_HEADER: token if isinstance(token, str) else token.decode()},
-        }
+    @abstractmethod
+    def declared(self, request: Request) -> list[dict[str, Any]]:
+        """The tools as MCP declares them: ``name``, ``description``, ``inputSchema``."""
+
+    @abstractmethod
+    async def call_tool(self, request: Request, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Run a tool: MCP's result, errors of the tool included (``told``)."""
 
     async def answer(self, request: Request) -> Answer:
         """One HTTP request. Its replies set no cookie: a cookie would open more than the token does."""
@@ -109,25 +107,51 @@ class McpDoor:
         return {}
 
     async def _list(self, request: Request, _: Mapping[str, Any]) -> dict[str, Any]:
-        claims = self._claims(request)
-        shown = [tool for name, tool in self._toolbox.tools.items() if claims is None or _is_allowed(name, claims)]
-        return {"tools": [_declared(tool) for tool in shown]}
+        return {"tools": self.declared(request)}
 
-    async def _call_tool(self, request: Request, params: Mapping[str, Any]) -> dict[str, Any]:
-        name = params.get("name")
+    async def _call(self, request: Request, params: Mapping[str, Any]) -> dict[str, Any]:
+        name, arguments = params.get("name"), params.get("arguments") or {}
         if not isinstance(name, str):
             raise _Wrong(_INVALID_PARAMS, "name must be the name of a tool")
+        return await self.call_tool(request, name, arguments)
+
+
+class McpDoor(McpEndpoint):
+    """The endpoint of one resources server, ``toolbox``, called ``name``."""
+
+    def __init__(self, name: str, toolbox: Toolbox) -> None:
+        super().__init__(name)
+        self._toolbox = toolbox
+
+    def metadata(self, session: Session[Any], allowed: list[str] | None) -> dict[str, Any]:
+        """What a seed says of it: where, and a token for ``session`` and the tools in ``allowed`` (None: all)."""
+        token = self._tokens().dumps({"sid": session.id, "tools": allowed})
+        return {
+            "server_name": self.name,
+            "url_path": "/mcp",
+            "transport": "http",
+            "headers": {TOKEN_HEADER: token if isinstance(token, str) else token.decode()},
+        }
+
+    def declared(self, request: Request) -> list[dict[str, Any]]:
+        """All tools, or those that the request's token allows."""
+        claims = self._claims(request)
+        shown = [tool for name, tool in self._toolbox.tools.items() if claims is None or _is_allowed(name, claims)]
+        return [declared(tool.schema()) for tool in shown]
+
+    async def call_tool(self, request: Request, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Run a tool in the session of the request's token."""
         if name not in self._toolbox.tools:
-            return _told(unknown_tool(name, list(self._toolbox.tools)), is_error=True)
+            return told(unknown_tool(name, list(self._toolbox.tools)), is_error=True)
         claims = self._claims(request)
         if claims is None:
-            return _told(f"a call needs the token of its rollout's seed, in the header {TOKEN_HEADER}", is_error=True)
+            return told(f"a call needs the token of its rollout's seed, in the header {TOKEN_HEADER}", is_error=True)
         if not _is_allowed(name, claims):
-            return _told(f"the tool {name!r} is not allowed in this rollout", is_error=True)
+            return told(f"the tool {name!r} is not allowed in this rollout", is_error=True)
         session = self._toolbox.sessions.by_id(str(claims.get("sid")))
         if session is None:
-            return _told("the session of this token has expired or was closed", is_error=True)
-        return _outcome(name, await self._toolbox.call_tool(session, name, params.get("arguments") or {}))
+            return told("the session of this token has expired or was closed", is_error=True)
+        return _outcome(name, await self._toolbox.call_tool(session, name, arguments))
 
     def _claims(self, request: Request) -> dict[str, Any] | None:
         """What the token says; None without one, or for one that is not ours."""
@@ -183,9 +207,10 @@ def _is_allowed(name: str, claims: Mapping[str, Any]) -> bool:
     return allowed is None or name in allowed
 
 
-def _declared(tool: Tool) -> dict[str, Any]:
-    schema = tool.schema()
-    return {"name": tool.name, "description": schema["description"], "inputSchema": schema["parameters"]}
+def declared(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A function tool of a request as MCP declares it."""
+    parameters = schema.get("parameters") or {"type": "object", "properties": {}}
+    return {"name": schema["name"], "description": schema.get("description") or "", "inputSchema": parameters}
 
 
 def _outcome(name: str, answer: ToolAnswer) -> dict[str, Any]:
@@ -193,10 +218,11 @@ def _outcome(name: str, answer: ToolAnswer) -> dict[str, Any]:
     if answer.status >= 400:
         detail = content["detail"]
         text = detail if isinstance(detail, str) else codec.dumps(detail).decode()
-        return _told(f"HTTP {answer.status} from POST /{name}: {text}", is_error=True)
-    told = _told(content if isinstance(content, str) else answer.body.decode(), is_error=False)
-    return {**told, "structuredContent": content} if isinstance(content, dict) else told
+        return told(f"HTTP {answer.status} from POST /{name}: {text}", is_error=True)
+    said = told(content if isinstance(content, str) else answer.body.decode(), is_error=False)
+    return {**said, "structuredContent": content} if isinstance(content, dict) else said
 
 
-def _told(text: str, *, is_error: bool) -> dict[str, Any]:
+def told(text: str, *, is_error: bool) -> dict[str, Any]:
+    """A result that is text."""
     return {"content": [{"type": "text", "text": text}], "isError": is_error}
