@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from gymkit.collect.outcome import Outcome
 from gymkit.errors import ConfigError
 from gymkit.sdk import bridge
-from gymkit.sdk.stored import Stored
 from gymkit.sdk.comparison import Comparison
+from gymkit.sdk.plots import Plots
+from gymkit.sdk.stored import Stored
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -201,6 +201,11 @@ class Rollouts(Stored):
 
         names = (self.title, baseline.title) if self.title != baseline.title else (str(self.path), str(baseline.path))
         return Comparison(stats.compare(self.rewards, baseline.rewards, names=names, cluster=cluster), self, baseline)
+
+    @property
+    def plot(self) -> Plots:
+        """The plots: ``plot.rewards()``, ``tasks()``, ``pass_at_k()``, ``forest(baseline)``, ``costs()``."""
+        return Plots(self)
 
     def failures_by_cause(self) -> pd.DataFrame:
         """Failed attempts grouped by class, kind and cause, the most frequent first, with one example each."""

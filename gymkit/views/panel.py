@@ -7,14 +7,13 @@ output that is run when it is shown, and tells Python what was asked by writing 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
-from pathlib import Path
 from typing import Any, Final
 
+from gymkit.views.assets import asset
 from gymkit.views.facets import Facets
 from gymkit.views.html import Html, join, style_sheet, tag
 
-__all__ = ["Panel", "asset", "section"]
+__all__ = ["Panel", "section"]
 
 KEYS: Final = (
     ("↑ ↓ or k j", "step"),
@@ -130,9 +129,3 @@ def _keys() -> Html:
 def _script(id: str) -> Mapping[str, Any]:
     code = f'{asset("browser.js")}("{id}")'
     return {"output_type": "display_data", "data": {"application/javascript": code}, "metadata": {}}
-
-
-@cache
-def asset(name: str) -> str:
-    """Return the text of a file under ``assets``."""
-    return (Path(__file__).parent / "assets" / name).read_text(encoding="utf-8")

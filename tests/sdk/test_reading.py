@@ -53,3 +53,15 @@ def test_two_runs_are_compared_and_their_conversations_read(tmp_path: Path) -> N
     with pytest.raises(gk.GymkitError, match="no row with task 7"):
         comparison.view(task=7)
     assert "All numbers" in Parsed(comparison._repr_html_()).text
+
+
+def test_a_run_is_drawn(tmp_path: Path) -> None:
+    a, b = run(tmp_path / "a", 1.0, 0.0), run(tmp_path / "b", 1.0, 1.0)
+    assert "2 scored, mean 0.5; 1 failed; 1 missing" in a.plot.rewards().alt
+    assert "Rewards of 4 tasks" in a.plot.tasks().alt
+    assert "pass@1 0.5" in a.plot.pass_at_k().alt
+    assert f"− {b.path} -0.50"[:20] in a.plot.forest(b).alt
+    assert "2 reported" in a.plot.costs().alt
+    assert "rewards, tasks, pass_at_k, forest, costs" in repr(a.plot)
+    with pytest.raises(gk.GymkitError, match="needs a run to compare with"):
+        a.plot.forest()
