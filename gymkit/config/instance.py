@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
 from gymkit.config.keys import SERVER_TYPES, is_server
-from gymkit.config.source import Source, origin
+from gymkit.config.source import Source, origin, setter
 from gymkit.config.tree import Tree
 from gymkit.errors import ConfigError
 from gymkit.nearest import nearest
@@ -68,6 +69,8 @@ class ServerInstance:
     """The implementation's own settings as written."""
     config: BaseModel | None = field(repr=False)
     """The settings as the implementation's model; None for an implementation the caller does not know."""
+    entrypoint: Path | None = None
+    """The Python file that ``entrypoint`` names, where it lies beside the configuration; None where none does."""
 
     @property
     def url(self) -> str:
@@ -121,7 +124,16 @@ class _Reader:
             references=references,
             settings=own,
             config=self._typed(own, references),
+            entrypoint=self._entrypoint(),
         )
+
+    def _entrypoint(self) -> Path | None:
+        named = self.fields.get("entrypoint")
+        source = setter(f"{self.name}.{self.server_type}.{self.implementation}.entrypoint", self.sources)
+        if not isinstance(named, str) or source is None or source.folder is None:
+            return None
+        path = source.folder / named
+        return path if path.is_file() else None
 
     def _unwrap(self, block: Tree) -> tuple[str, str, Tree]:
         types = [key for key in block if key in SERVER_TYPES]

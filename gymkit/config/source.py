@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,8 @@ class Source:
     """The file as the user named it, or ``the command line``."""
     tree: Tree = field(repr=False)
     """What it sets, unresolved."""
+    folder: Path | None = field(default=None, repr=False)
+    """Where its file lies; None for what is no file."""
 
 
 def read(path: Path, name: str) -> Source:
@@ -35,7 +37,7 @@ def read(path: Path, name: str) -> Source:
         raise ConfigError(f"{name} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{name} is not UTF-8 text (byte {error.start})") from error
-    return parse(text, name)
+    return replace(parse(text, name), folder=path.parent)
 
 
 def parse(text: str, name: str) -> Source:
@@ -79,13 +81,19 @@ def gather(entries: Any, roots: Sequence[Path], named_by: str) -> list[Source]:
 
 def origin(path: str, sources: Iterable[Source]) -> str:
     """The name of the last source that sets the dotted ``path``, or the nearest node above it that a source sets."""
+    source = setter(path, sources)
+    return source.name if source else "the configuration"
+
+
+def setter(path: str, sources: Iterable[Source]) -> Source | None:
+    """That source; None where none sets any of it."""
     keys = tuple(path.split("."))
     ordered = list(sources)[::-1]
     for length in range(len(keys), 0, -1):
         for source in ordered:
             if holds(source.tree, keys[:length]):
-                return source.name
-    return "the configuration"
+                return source
+    return None
 
 
 def _names(entries: Any, named_by: str) -> list[str]:

@@ -83,6 +83,12 @@ class Defined(ResourcesServer[Any]):
             raise ConfigError(f"{name} cannot be the {role} of an environment ({error}): {shape}") from None
         self.roles[role] = function
 
+    def adopt(self, other: Defined) -> None:
+        """Take over the functions of ``other``, where the same environment is served under another name."""
+        for function in other.functions.values():
+            self.add_tool(function)
+        self.roles.update(other.roles)
+
     async def seed(self, task: Any) -> Any:
         """What the seed returned, copied so that no two rollouts share it; a fresh dict without one."""
         if (start := self.roles.get("seed")) is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from gymkit import models
 from gymkit.agents.remote import RemoteAgent, RemoteAgentConfig
@@ -16,9 +16,10 @@ from gymkit.environments.single_agent_turn_legacy import SingleAgentTurnLegacy
 from gymkit.errors import ConfigError
 from gymkit.nearest import nearest
 from gymkit.resources import ALIASES, SHIPPED, load
-from gymkit.sdk import usersim_configured
+from gymkit.sdk import package, usersim_configured
 from gymkit.servers.app import ServerApp
 from gymkit.servers.route import Route
+from gymkit.wire.problems import sentences
 
 AGENTS = "responses_api_agents"
 RESOURCES = "resources_servers"
@@ -97,12 +98,22 @@ def app_of(server: ServerInstance, routes: Mapping[str, Route], neighbours: Sequ
     if kind == RESOURCES and (name in SHIPPED or name in ALIASES):
         assert isinstance(server.config, ResourcesConfig)
         return load(name)(server.name, expose_tools_over_mcp=server.config.expose_tools_over_mcp)
+    if kind == RESOURCES and server.entrypoint is not None:
+        return package.opened(server.entrypoint, server.name, **package_settings(server).model_dump())[0]
     if kind == MODELS and name in models.SHIPPED:
         return models.load(name)[0](server.name, server.config)
     if (kind, name) not in _MAKERS:
         there = [other for server_type, other in KNOWN if server_type == kind]
         raise ConfigError(f"{server.name}: gymkit has no {name} among its {kind}; {nearest(name, there)}")
     return _MAKERS[kind, name](server, routes, neighbours)
+
+
+def package_settings(server: ServerInstance) -> ResourcesConfig:
+    """The settings of an environment that was saved as a package. Raises ConfigError."""
+    try:
+        return ResourcesConfig.model_validate(server.settings)
+    except ValidationError as error:
+        raise ConfigError(f"{server.name}: {'; '.join(sentences(error, server.settings))}") from None
 
 
 def _remote(server: ServerInstance, routes: Mapping[str, Route], _: Sequence[Route]) -> ServerApp:

@@ -17,6 +17,7 @@ from gymkit.resources import ALIASES
 from gymkit.sdk import usersim_configured
 from gymkit.sdk.catalogue import AGENTS, ENVIRONMENTS, MODELS, RESOURCES, app_of
 from gymkit.sdk.collection import Collection, patience
+from gymkit.sdk.package import identity as identity_of
 from gymkit.sdk.routed import resources_of
 from gymkit.servers.app import ServerApp
 from gymkit.servers.route import Route
@@ -74,7 +75,7 @@ def run_of(
             for front in fronts
         },
         output=output,
-        settings=_settings(config, routing, fronts),
+        settings=_settings(config, routing, fronts) | _definitions(config, fronts, apps or {}),
         expansion=expansion,
         concurrency=in_flight,
         rollout_timeout=max(patient) if bounds and len(patient) == len(bounds) else ROLLOUT_TIMEOUT_SECS,
@@ -99,6 +100,13 @@ def _settings(config: Config, routing: ByTaskset, fronts: list[ServerInstance]) 
     if owners:
         settings["environment_servers"] = {front.name: _protocol(config, front) for front in owners}
     return settings
+
+
+def _definitions(config: Config, fronts: list[ServerInstance], apps: Mapping[str, ServerApp]) -> dict[str, Any]:
+    """What results depend on of an environment that is made of functions, as in ``Env.rollouts``."""
+    servers = [resources_of(config, front) for front in fronts]
+    found = [identity_of(apps[each.name]) for each in servers if each and each.name in apps]
+    return found[0] if len(found) == 1 else {}
 
 
 def _is_relay(front: ServerInstance, flat: Target | None) -> bool:

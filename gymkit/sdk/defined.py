@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from gymkit.errors import ConfigError
 from gymkit.resources import ALIASES, SHIPPED
 from gymkit.resources.defined import Defined
-from gymkit.sdk import task_rows
+from gymkit.sdk import package, task_rows
 from gymkit.sdk.agents import Agent
 from gymkit.sdk.collection import Collection, TaskSource
 from gymkit.sdk.env import Env
@@ -35,8 +37,10 @@ class DefinedEnv(Env):
         if name in SHIPPED or name in ALIASES:
             raise ConfigError(f"Env.define: {name!r} is the name of an environment that comes with gymkit")
         self._given = task_rows.given(tasks)
-        self._defined = Defined(f"{name}_resources_server", expose_tools_over_mcp=expose_tools_over_mcp)
-        super().__init__(self._defined)
+        self.definition = Defined(f"{name}_resources_server", expose_tools_over_mcp=expose_tools_over_mcp)
+        """The server, and the functions that were added to it."""
+        self._exposed = expose_tools_over_mcp
+        super().__init__(self.definition)
         self.name = name
 
     def tool(self, function: Function) -> Function:
@@ -46,7 +50,7 @@ class DefinedEnv(Env):
         enforced, the docstring describes the tool and each argument (``Args:``). The result goes to the agent as JSON,
         and so does whatever it raises. Raises ConfigError for a function that agents could not call.
         """
-        self._defined.add_tool(function)
+        self.definition.add_tool(function)
         self.__dict__.pop("rows", None)  # the tools are in them
         return function
 
@@ -57,7 +61,7 @@ class DefinedEnv(Env):
         or a dict with ``reward`` and any of ``reward_components``, ``mask_sample``, ``failure_kind``,
         ``failure_reason``; other keys become fields of the row. What it raises masks the rollout (``verifier_error``).
         """
-        self._defined.set_role("verify", function)
+        self.definition.set_role("verify", function)
         return function
 
     def seed(self, function: Function) -> Function:
@@ -65,21 +69,31 @@ class DefinedEnv(Env):
 
         Each rollout gets a deep copy of what it returns.
         """
-        self._defined.set_role("seed", function)
+        self.definition.set_role("seed", function)
         return function
 
     @property
     def source(self) -> TaskSource:
         """The task rows as agents get them: each with ``responses_create_params``, the tools in it."""
-        return task_rows.asked(self._given, [tool.schema() for tool in self._defined.tools.values()])
+        return task_rows.asked(self._given, [tool.schema() for tool in self.definition.tools.values()])
 
     def collection(self, agent: Agent, **options: Any) -> Collection:
         """The run that ``rollouts`` does, not begun. Raises ConfigError while there is no verifier."""
-        if "verify" not in self._defined.roles:
+        if "verify" not in self.definition.roles:
             raise ConfigError(f"{self!r} cannot score a rollout: add a verifier with @….verify")
         return super().collection(agent, **options)
 
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Write the environment as a package that others can open (``Env("anagram/")``) and ``gymkit env start``.
+
+        ``folder`` gets a module with the text of your functions and of what they use, the tasks, a configuration and a
+        README; an earlier save there is replaced. Nothing is written unless what was written, read back, is the same
+        environment. Raises ConfigError for a function whose text cannot be had, or that reads what only this notebook
+        has (a list, a DataFrame, a client), with its name.
+        """
+        return package.save(self.name, self.definition, self.rows, Path(folder), expose_tools_over_mcp=self._exposed)
+
     def __repr__(self) -> str:
-        tools = ", ".join(self._defined.tools) or "none yet"
-        verifier = "" if "verify" in self._defined.roles else ", no verifier yet"
+        tools = ", ".join(self.definition.tools) or "none yet"
+        verifier = "" if "verify" in self.definition.roles else ", no verifier yet"
         return f"<Env {self.name}: {len(self._given)} tasks, tools: {tools}{verifier}>"

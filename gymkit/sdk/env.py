@@ -20,6 +20,7 @@ from gymkit.resources import canonical, load
 from gymkit.sdk import bridge
 from gymkit.sdk.agents import Agent
 from gymkit.sdk.collection import Collection, TaskSource, patience
+from gymkit.sdk.package import configuration, identity
 from gymkit.sdk.session import Session
 from gymkit.servers.resources import ResourcesServer
 from gymkit.servers.route import Route, base_url_problem
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from gymkit.sdk.check import Report
     from gymkit.sdk.defined import DefinedEnv
+    from gymkit.sdk.from_config import Described
     from gymkit.sdk.rollouts import Rollouts
     from gymkit.servers.hosting import Hosted
 
@@ -43,7 +45,8 @@ class Env:
     ----------
     environment:
         ``"counter"``, ``"weather"`` or ``"synonyms"`` (NeMo Gym's names for them work too), a resources server of your
-        own, or ``"http://host:port"`` of one that is running, ours or NeMo Gym's.
+        own, ``"http://host:port"`` of one that is running, ours or NeMo Gym's, or the folder of one that was saved
+        (``"anagram/"``), or a configuration's file (``"counter_remote.yaml"``).
     tasks:
         The task rows: a JSON lines file or a list of dicts. By default those that we ship with the environment; a
         server elsewhere has none to offer, so they have to be given.
@@ -51,10 +54,17 @@ class Env:
     Raises ConfigError for a name or URL that cannot be used.
     """
 
-    def __init__(self, environment: str | ResourcesServer[Any], *, tasks: TaskSource | None = None) -> None:
+    def __init__(
+        self, environment: str | os.PathLike[str] | ResourcesServer[Any], *, tasks: TaskSource | None = None
+    ) -> None:
         self._server: ResourcesServer[Any] | None = None
+        self.agents: dict[str, Agent] = {}
+        """The agents that came with it by name, where it was read from a configuration."""
         if isinstance(environment, ResourcesServer):
             self._server, self.name = environment, environment.name
+        elif not isinstance(environment, str) or _is_path(environment):
+            self.name, self._server, own, self.agents = _described(environment)
+            tasks = own if tasks is None else tasks
         elif "://" in environment:
             if problem := base_url_problem(environment):
                 raise ConfigError(f"Env: the URL {problem}")
@@ -64,8 +74,6 @@ class Env:
             self._server = load(self.name)(f"{self.name}_resources_server")
             tasks = shipped(f"data/{self.name}.jsonl") if tasks is None else tasks
         self._source = tasks
-        self.agents: dict[str, Agent] = {}
-        """The agents that came with it by name, where it was read from a configuration."""
 
     @classmethod
     def from_config(cls, path: str | os.PathLike[str], *overrides: str) -> Self:
@@ -74,11 +82,8 @@ class Env:
         ``overrides`` are Hydra tokens (``"++remote_agent.responses_api_agents.remote_agent.max_steps=3"``). Tasks are
         those we ship with the environment. Raises ConfigError that names the file, the key and the nearest right name.
         """
-        from gymkit.sdk.from_config import read  # brings OmegaConf
-
-        server, agents = read(path, overrides)
-        name = canonical(server.implementation)
-        env = cls(server, tasks=shipped(f"data/{name}.jsonl"))
+        name, server, tasks, agents = _described(path, overrides)
+        env = cls(server, tasks=tasks)
         env.name, env.agents = name, agents
         return env
 
@@ -261,7 +266,7 @@ class Env:
             routing=Target(agent.name, relay.name, relay.implementation, check_task),
             routes={relay.name: Route.to_app(relay.name, relay)},
             output=Path(output) if output is not None else _default_output(self.name, agent.name),
-            settings={"environment": self.name, "agent": agent.settings()},
+            settings={"environment": self.name, **identity(self._server), "agent": agent.settings()},
             expansion=Expansion(limit=limit, repeats=repeats, responses_create_params=dict(params or {})),
             concurrency=in_flight,
             rollout_timeout=patience(agent.run_timeout, in_flight, agent.concurrency),
@@ -286,6 +291,16 @@ class Env:
 
     def __repr__(self) -> str:
         return f"<Env {self.name}>"
+
+
+def _is_path(environment: str) -> bool:
+    return "://" not in environment and ("/" in environment or environment.endswith((".yaml", ".yml")))
+
+
+def _described(path: str | os.PathLike[str], overrides: tuple[str, ...] = ()) -> Described:
+    from gymkit.sdk.from_config import read  # brings OmegaConf
+
+    return read(configuration(Path(path)), overrides)
 
 
 def _default_output(environment: str, agent: str) -> Path:

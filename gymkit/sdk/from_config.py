@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, NamedTuple
 
 from gymkit.config import Config, ServerInstance, load
 from gymkit.errors import ConfigError
+from gymkit.resources import ALIASES, SHIPPED
+from gymkit.sdk import package
 from gymkit.sdk.agents import Agent, RemoteAgent
-from gymkit.sdk.catalogue import AGENTS, KNOWN, MODELS, RESOURCES, app_of
+from gymkit.sdk.catalogue import AGENTS, KNOWN, MODELS, RESOURCES, app_of, package_settings
+from gymkit.sdk.collection import TaskSource
 from gymkit.sdk.configured import IN_FLIGHT, identity, remote_config
 from gymkit.servers.agent import AgentServer
 from gymkit.servers.resources import ResourcesServer
 from gymkit.servers.route import Route
+from gymkit.shipped import shipped
 
 
 class ConfiguredAgent:
@@ -43,16 +47,38 @@ class ConfiguredAgent:
         return f"<{self._instance.implementation} {self.name}>"
 
 
-def read(path: str | os.PathLike[str], overrides: tuple[str, ...]) -> tuple[ResourcesServer[Any], dict[str, Agent]]:
-    """The one resources server that the file at ``path`` describes, and its agents by name. Raises ConfigError."""
-    config = load([f"+config_paths=[{os.fspath(path)}]", *overrides], implementations=KNOWN)
+class Described(NamedTuple):
+    """What a configuration describes."""
+
+    name: str
+    """The environment's name."""
+    server: ResourcesServer[Any]
+    """Its server."""
+    tasks: TaskSource
+    """Its tasks: those we ship with it, or those of its package."""
+    agents: dict[str, Agent]
+    """Its agents by name."""
+
+
+def read(path: str | os.PathLike[str], overrides: tuple[str, ...]) -> Described:
+    """The one resources server that the file at ``path`` describes, its tasks and its agents. Raises ConfigError."""
+    config = load(overrides, flags={"config_paths": [os.fspath(path)]}, implementations=KNOWN)
     servers = config.of_type(RESOURCES)
     if len(servers) != 1:
         names = ", ".join(server.name for server in servers) or "none"
         raise ConfigError(f"{path}: an Env is one resources server, and this configuration has {names}")
-    server = app_of(servers[0], {}, ())
+    agents = {each.name: _agent(config, each) for each in config.of_type(AGENTS)}
+    return Described(*_environment(servers[0]), agents)
+
+
+def _environment(instance: ServerInstance) -> tuple[str, ResourcesServer[Any], TaskSource]:
+    name = ALIASES.get(instance.implementation, instance.implementation)
+    if name not in SHIPPED and instance.entrypoint is not None:
+        settings = package_settings(instance).model_dump()
+        return name, *package.opened(instance.entrypoint, instance.name, **settings)
+    server = app_of(instance, {}, ())
     assert isinstance(server, ResourcesServer)
-    return server, {each.name: _agent(config, each) for each in config.of_type(AGENTS)}
+    return name, server, shipped(f"data/{name}.jsonl")
 
 
 def _agent(config: Config, instance: ServerInstance) -> Agent:

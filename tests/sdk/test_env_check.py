@@ -55,7 +55,9 @@ def good(tasks: list[dict[str, Any]] = TASKS) -> DefinedEnv:
 
 
 def results(report: Report) -> dict[str, str]:
-    return {finding.rule: finding.result for finding in report.findings if finding.result in ("fail", "warn")}
+    """What is not well, but for what closures in this file bring with them."""
+    found = {each.rule: each.result for each in report.findings if each.result in ("fail", "warn")}
+    return {rule: result for rule, result in found.items() if rule != "self-contained"}
 
 
 def finding(report: Report, rule: str) -> Any:
@@ -66,9 +68,9 @@ def test_a_good_environment_passes_every_rule() -> None:
     report = good().check(solution="word")
     assert report.ok
     assert [each.rule for each in report.findings] == [rule.name for rule in RULES]
-    assert {each.rule for each in report.findings if each.result != "pass"} <= {"self-contained"}
-    assert repr(report).startswith("<Report good: 18 pass")
-    assert "good: 18 pass" in str(report)
+    assert {each.result for each in report.findings} == {"pass"}
+    assert repr(report) == "<Report good: 19 pass>"
+    assert "good: 19 pass" in str(report)
     assert "with the tasks of" not in str(report) + report._repr_html_()
     assert report.calls > 40
 
@@ -338,6 +340,12 @@ BROKEN: list[tuple[str, str, str, Callable[[], gk.Env]]] = [
     ("verify again", "warn", "then (0.0, True)", lambda: with_verifier(spoiling)),
     ("same again", "warn", "POST /shuffle", lambda: with_tool(at_random(itertools.count()))),
     ("isolation", "fail", "in the arguments of another rollout", lambda: with_tool(shared({}))),
+    (
+        "self-contained",
+        "warn",
+        "shuffle takes numbers from the function that it was written in",
+        lambda: with_tool(at_random(itertools.repeat(3))),
+    ),
     ("answer key", "warn", "'listen' stands in", lambda: good([{"prompt": "Say listen.", "word": "listen"}])),
 ]
 
@@ -348,8 +356,9 @@ def test_what_breaks_a_rule_is_told_under_that_rule_alone(
 ) -> None:
     env = make()
     report = env.check(solution="word" if isinstance(env, DefinedEnv) else None)
-    assert results(report) == {rule: result}
+    assert results(report) == ({rule: result} if rule != "self-contained" else {})
     found = finding(report, rule)
+    assert found.result == result
     assert told in f"{found.sent} {found.came}"
     assert found.fix
     assert found.why

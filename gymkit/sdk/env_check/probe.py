@@ -9,10 +9,13 @@ from secrets import choice
 from typing import TYPE_CHECKING, Any, Final
 
 from gymkit.errors import ConfigError, GymkitError, WireError
+from gymkit.resources.defined import Defined
 from gymkit.sdk.env_check import samples
 from gymkit.sdk.env_check.evidence import CUT, IDLE, Evidence, Solved
 from gymkit.sdk.env_check.trial import Post, Trial
+from gymkit.sdk.package import ordered
 from gymkit.sdk.session import Session
+from gymkit.sdk.sources import sources_of
 from gymkit.servers.resources import ResourcesServer
 from gymkit.wire import codec
 from gymkit.wire.responses import check_request
@@ -43,6 +46,7 @@ class Probe:
         server = env._server
         served = None if server is None else {name: tool.schema() for name, tool in server.tools.items()}
         self.seen = Evidence(rows, _row_problems(server, rows), served, budget)
+        self.seen.unsaveable = _unsaveable(server)
         self.seen.with_solution = solution is not None
         self.seen.secret = solution if isinstance(solution, str) else None
         self._solution = solution
@@ -168,6 +172,16 @@ async def _answer(solution: Solution, session: Session) -> str:
     else:
         answer = await asyncio.to_thread(solution, session)
     return "" if answer is None else str(answer)
+
+
+def _unsaveable(server: object) -> str | None:
+    if not isinstance(server, Defined):
+        return None
+    try:
+        sources_of(each for _, each in ordered(server))
+    except ConfigError as error:
+        return str(error)
+    return ""
 
 
 def _row_problems(server: ResourcesServer[Any] | None, rows: list[dict[str, Any]]) -> list[str]:
