@@ -54,7 +54,8 @@ class Functions:
         if isinstance(parsed, str):
             return parsed
         try:
-            result = await self._tools[name](None, parsed)
+            tool = self._tools[name]
+            result = await tool(None, tool.checked(parsed))
         except ValidationError as error:
             return _error(problems(error), 422)
         except Exception as error:  # noqa: BLE001 - a tool that raises is a tool that answers with an error
