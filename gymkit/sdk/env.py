@@ -14,18 +14,17 @@ from gymkit.collect.plan import Expansion
 from gymkit.collect.progress import Key
 from gymkit.collect.routing import Target
 from gymkit.collect.tasks import Tasks
-from gymkit.environments.legacy_agent import LegacyAgent
 from gymkit.errors import ConfigError, InputError
 from gymkit.resources import canonical, load
 from gymkit.sdk import bridge
 from gymkit.sdk.agents import Agent
 from gymkit.sdk.collection import Collection, TaskSource, patience
 from gymkit.sdk.package import configuration, identity
+from gymkit.sdk.protocol import Protocol, episodes, front_of, settings_of
 from gymkit.sdk.session import Session
 from gymkit.servers.resources import ResourcesServer
 from gymkit.servers.route import Route, base_url_problem
 from gymkit.shipped import shipped
-from gymkit.wire.names import relay_name
 from gymkit.wire.tasks import strip_result_fields
 
 if TYPE_CHECKING:
@@ -216,6 +215,9 @@ class Env:
             Raise IncompleteRun at the end when a rollout has no result.
         progress:
             False: show nothing while it runs.
+        protocol:
+            Who plays the episodes: by default the agent itself, on its ``/run``. ``SingleAgentTurn``, or a class of
+            yours that overrides its ``play``, drives the agent's sessions and decides when to verify.
 
         Ctrl-C keeps what is done and returns it; ``resume=True`` goes on from there. Raises InputError for task rows
         that cannot be run (nothing is started), StoreLocked, ResumeMismatch and ConfigError.
@@ -254,19 +256,25 @@ class Env:
         again: frozenset[Key] | None = None,
         require_complete: bool = False,
         progress: bool = True,
+        protocol: Protocol | None = None,
     ) -> Collection:
         """The run that ``rollouts`` does, not begun; parameters as there."""
         resources = self.route()
         server = agent.server(resources)
-        relay = LegacyAgent(relay_name(agent.name, server.implementation), Route.to_app(agent.name, server))
+        front = front_of(protocol, server, resources, agent.run_timeout)
         in_flight = concurrency or agent.concurrency
         check_task = None if self._server is None else self._server.check_task
         return Collection(
-            tasks=self.source,
-            routing=Target(agent.name, relay.name, relay.implementation, check_task),
-            routes={relay.name: Route.to_app(relay.name, relay)},
+            tasks=self.source if protocol is None else episodes(self.rows, self.name),
+            routing=Target(agent.name, front.name, front.implementation, check_task, takes_flat=protocol is None),
+            routes={front.name: Route.to_app(front.name, front)},
             output=Path(output) if output is not None else _default_output(self.name, agent.name),
-            settings={"environment": self.name, **identity(self._server), "agent": agent.settings()},
+            settings={
+                "environment": self.name,
+                **identity(self._server),
+                "agent": agent.settings(),
+                **settings_of(front),
+            },
             expansion=Expansion(limit=limit, repeats=repeats, responses_create_params=dict(params or {})),
             concurrency=in_flight,
             rollout_timeout=patience(agent.run_timeout, in_flight, agent.concurrency),
