@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gymkit.sdk.bridge import enable_nested_asyncio as enable_nested_asyncio
     from gymkit.sdk.env import Env as Env
     from gymkit.sdk.function_agent import Agent as Agent
+    from gymkit.sdk.judge import judge as judge
     from gymkit.sdk.models import Model as Model
     from gymkit.sdk.rollouts import Rollouts as Rollouts
     from gymkit.sdk.simple_agent import SimpleAgent as SimpleAgent
@@ -34,6 +35,7 @@ _HOME = {
     "SimpleAgent": "gymkit.sdk.simple_agent",
     "UserSimEpisode": "gymkit.sdk.usersim",
     "enable_nested_asyncio": "gymkit.sdk.bridge",
+    "judge": "gymkit.sdk.judge",
 }
 
 _ROOMS = ("usersim",)
@@ -51,6 +53,7 @@ __all__ = [
     "UserSimEpisode",
     "__version__",
     "enable_nested_asyncio",
+    "judge",
     "usersim",
 ]
 

@@ -21,9 +21,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from gymkit.errors import ConfigError
+
+if TYPE_CHECKING:
+    from gymkit.sdk.judge import Judge
 
 Function = Callable[..., Any]
 
@@ -131,6 +134,8 @@ class _Collector:
             text = _text(plain, name)
             self._follow(name, text, plain)
             self.found.helpers[name] = text
+        elif _is_judge(value):
+            self.found.helpers[name] = f"{name} = {self._judge(user, name, value)}\n"
         elif (constant := self._constant(value)) is not None:
             self.found.constants[name] = constant
         else:
@@ -165,6 +170,26 @@ class _Collector:
         self.found.packages.add(package)
         return True
 
+    def _judge(self, user: str, name: str, judge: Judge) -> str:
+        """The expression that makes ``judge`` anew."""
+        if not isinstance(judge.model, str):
+            raise ConfigError(
+                f"{user} asks {name}, whose model only this notebook has: give the judge the URL of a model server, or "
+                "make it inside the function, with the key from os.environ"
+            )
+        answer = judge.answer
+        if isinstance(answer, type):
+            self._need(user, answer.__name__, answer)
+        self.found.imports["gk"] = "import gymkit as gk"
+        options = {
+            "answer": answer.__name__ if isinstance(answer, type) else repr(answer) if answer else None,
+            "scale": repr(judge.scale) if judge.scale else None,
+            "timeout": repr(judge.timeout),
+            "params": repr(judge.params) if judge.params else None,
+        }
+        given = "".join(f", {option}={text}" for option, text in options.items() if text)
+        return f"gk.judge({judge.model!r}, {judge.instructions!r}{given})"
+
     def _constant(self, value: Any) -> str | None:
         """An expression for a value that cannot change; None for any other."""
         if value is None or isinstance(value, bool | int | str | bytes):
@@ -186,6 +211,11 @@ class _Collector:
 
 
 _POSTPONED: Final = 0x1000000  # CO_FUTURE_ANNOTATIONS
+
+
+def _is_judge(value: object) -> TypeGuard[Judge]:
+    """Told by its name: the class would bring model servers, which most environments do without."""
+    return (type(value).__module__, type(value).__qualname__) == ("gymkit.sdk.judge", "Judge")
 
 
 def _text(value: Any, name: str) -> str:

@@ -84,7 +84,7 @@ class Tool:
             "name": self.name,
             "description": self.description,
             "parameters": parameters,
-            "strict": _is_strict(parameters),
+            "strict": is_strict(parameters),
         }
 
 
@@ -188,14 +188,14 @@ def _arguments_model(name: str, parameters: list[inspect.Parameter], described: 
     return create_model(f"{name}_arguments", __config__=ConfigDict(extra="ignore"), **fields)
 
 
-def _is_strict(schema: Any) -> bool:
+def is_strict(schema: Any) -> bool:
     """Whether every object in ``schema`` names all it may hold and requires it."""
     if isinstance(schema, list):
-        return all(map(_is_strict, schema))
+        return all(map(is_strict, schema))
     if not isinstance(schema, dict):
         return True
     if schema.get("type") == "object":
         properties = schema.get("properties") or {}
         if schema.get("additionalProperties") is not False or set(schema.get("required", ())) != set(properties):
             return False
-    return all(_is_strict(each) for key, each in schema.items() if key not in ("default", "enum", "const"))
+    return all(is_strict(each) for key, each in schema.items() if key not in ("default", "enum", "const"))
