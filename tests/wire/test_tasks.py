@@ -7,8 +7,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
+from gymkit.errors import WireError
 from gymkit.wire.problems import sentences
-from gymkit.wire.tasks import EpisodeId, MaterializedTask, TaskId, TaskRow, is_materialized, strip_result_fields
+from gymkit.wire.tasks import (
+    EpisodeId,
+    MaterializedTask,
+    TaskId,
+    TaskRow,
+    capture_key_of,
+    episode_of,
+    flat_task,
+    is_materialized,
+    materialized,
+    strip_result_fields,
+)
 from tests.wire.builders import answer, response, task
 
 STALE = {
@@ -131,3 +143,69 @@ def test_ids_can_be_keys() -> None:
 )
 def test_a_materialized_row_is_told_by_its_shape(row: dict[str, Any], materialized: bool) -> None:
     assert is_materialized(row) is materialized
+
+
+@pytest.mark.parametrize(
+    ("row", "key"),
+    [
+        ({}, None),
+        ({"_ng_task_index": 3}, None),
+        ({"_ng_task_index": 3, "_ng_rollout_index": 1}, "3-1"),
+        ({"_ng_task_index": 3, "_ng_rollout_index": 1, "_ng_attempt_index": 2}, "3-1-a2"),
+        ({"_ng_rollout_id": "mine"}, "mine"),
+        ({"_ng_rollout_id": "mine", "_ng_task_index": 3, "_ng_rollout_index": 1, "_ng_attempt_index": 1}, "mine-a1"),
+    ],
+)
+def test_the_episode_that_a_planned_row_is(row: dict[str, Any], key: str | None) -> None:
+    assert capture_key_of(row) == key
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"_ng_rollout_id": "-x"},
+        {"_ng_rollout_id": "x-a1"},
+        {"_ng_rollout_id": 5},
+        {"_ng_rollout_id": "x", "_ng_attempt_index": -1},
+    ],
+)
+def test_a_name_that_cannot_be_used_is_refused(row: dict[str, Any]) -> None:
+    with pytest.raises(WireError, match="the rollout's name"):
+        episode_of(row)
+
+
+@given(
+    st.dictionaries(st.sampled_from("abc"), st.integers(0, 1)),
+    st.dictionaries(st.sampled_from("abc"), st.integers(0, 1)),
+)
+def test_fields_come_on_one_level_unless_they_contradict_each_other(
+    around: dict[str, int], inside: dict[str, int]
+) -> None:
+    if any(around[key] != inside[key] for key in around.keys() & inside.keys()):
+        with pytest.raises(ValueError, match="differs"):
+            flat_task({**around, "task_data": inside})
+    else:
+        assert flat_task({**around, "task_data": inside}) == {**inside, **around}
+    assert flat_task(around) == around
+
+
+@pytest.mark.parametrize(
+    ("fields", "name"),
+    [
+        ({"task_id": "a", "problem_id": "b", "_ng_task_index": 7}, "a"),
+        ({"problem_id": 5, "instance_id": "c"}, "5"),
+        ({"task_id": None, "instance_id": "c"}, "c"),
+        ({"_ng_task_index": 0}, "0"),
+    ],
+)
+def test_a_flat_row_becomes_an_episodes_task(fields: dict[str, Any], name: str) -> None:
+    row = {**task(), **fields, "agent_ref": {"name": "x"}, "task_source": "y", "skills_ref": {}, "_ng_rollout_index": 1}
+    made = materialized(row, "set")
+    assert made.task_id == TaskId(taskset="set", task_id=name)
+    kept = {key: value for key, value in fields.items() if not key.startswith("_ng_")}
+    assert made.task_input == {**task(), **kept}
+
+
+def test_a_flat_row_without_a_name_is_refused() -> None:
+    with pytest.raises(WireError, match="problem_id"):
+        materialized(task(), "set")
