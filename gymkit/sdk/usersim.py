@@ -21,7 +21,7 @@ from gymkit.sdk.collection import Collection
 from gymkit.sdk.usersim_house import Answering, Assistant, Bounds, House, built, name_of, settings_of
 from gymkit.usersim.invocation import Invocation, Listener
 from gymkit.usersim.scenario import TASKSET as SCENARIOS
-from gymkit.usersim.scenario import Scenario
+from gymkit.usersim.scenario import DONE, Scenario
 from gymkit.usersim.task import TASKSET, UserSimTask, materialized
 from gymkit.wire import codec
 from gymkit.wire.episodes import EpisodeResponse
@@ -209,7 +209,10 @@ class UserSimEpisode:
         house = self._house(scenarios, None)
         bounds = self.bounds
         where = Path("results") / f"{_NAME}-{self.assistant_name}-{time.strftime('%Y%m%d-%H%M%S')}.jsonl"
-        target = Target(None, house.environment.name, house.environment.implementation, _check_task, takes_flat=False)
+        environment = house.environment
+        target = Target(
+            self.assistant_name, environment.name, environment.implementation, _check_task, takes_flat=False
+        )
         collection = Collection(
             tasks=rows,
             routing=target,
@@ -321,7 +324,8 @@ def _teller() -> Listener:
         calls = [
             f"→ {each['function']['name']}({each['function']['arguments']})" for each in message.get("tool_calls", ())
         ]
-        for text in [*calls, *([message["content"]] if message["content"] else [])]:
+        said = str(message["content"]).replace(DONE, "").strip()
+        for text in [*calls, *([said] if said else [])]:
             context.run(print, f"{invocation.role:>9}: {text}", file=out, flush=True)
 
     return tell

@@ -13,6 +13,7 @@ import time
 from typing import Any
 
 from gymkit.testing import usersim as scripted
+from gymkit.testing.agent import answer
 from gymkit.usersim.chat import message_of
 from gymkit.usersim.package import PackageRuntime
 from gymkit.usersim.runtime import Spoken
@@ -74,7 +75,7 @@ async def measure(total: int) -> None:
 
 
 def _talkative(params: dict[str, Any]) -> Any:
-    return "Okay, and what would you do next in my place?"
+    return [answer("Okay, and what would you do next in my place?")]
 
 
 def _resident() -> float:
