@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,7 +24,7 @@ class Slow(ServerApp):
 
     def __init__(self) -> None:
         super().__init__("slow")
-        self.begun: list[str] = []
+        self.begun, self.ended = threading.Event(), threading.Event()
         self.cut: list[str] = []
         self.closed = 0
 
@@ -31,12 +32,14 @@ class Slow(ServerApp):
         return {"POST /run": self._wait, "POST /close_session": self._wait, "POST /quick": self._quick}
 
     async def _wait(self, request: Request) -> dict[str, Any]:
-        self.begun.append(request.path)
+        self.begun.set()
         try:
             await asyncio.sleep(0.3)
         except asyncio.CancelledError:
             self.cut.append(request.path)
             raise
+        finally:
+            self.ended.set()
         return {"path": request.path}
 
     async def _quick(self, request: Request) -> dict[str, Any]:
@@ -50,11 +53,10 @@ async def _leave(url: str, path: str, server: Slow) -> None:
     """Send a request and drop the connection once it has begun; stay until the handler has ended either way."""
     async with aiohttp.ClientSession() as session:
         task = asyncio.ensure_future(session.post(f"{url}{path}", json={}))
-        while not server.begun:
-            await asyncio.sleep(0.01)
+        await asyncio.to_thread(server.begun.wait, 10)
         task.cancel()
         await asyncio.wait([task])
-    await asyncio.sleep(0.5)
+    await asyncio.to_thread(server.ended.wait, 10)
 
 
 @pytest.mark.parametrize(
