@@ -15,6 +15,7 @@ outcomes       result               how a simulation ended, and the verdict on i
 audit          check of a user      whether the simulated user kept to its part
 ============== ==================== ========================================================
 
-``records`` reads the files, ours and NeMo Gym's; ``column`` turns cells into nullable arrays; ``text`` says how a lone
-surrogate is kept; ``parquet`` writes a frame and reads it back.
+``grains`` has those of every run by name and puts them into a folder; ``records`` reads the files, ours and NeMo Gym's;
+``column`` turns cells into nullable arrays; ``text`` says how a lone surrogate is kept; ``parquet`` writes a frame and
+reads it back.
 """

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from importlib.util import find_spec
+from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from gymkit.errors import MissingExtra
 from gymkit.frames.column import Column, conform
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def write(frame: pd.DataFrame, path: str | Path) -> None:
@@ -27,6 +31,19 @@ def read(path: str | Path, columns: Iterable[Column[Any]] = ()) -> pd.DataFrame:
     """
     _need_pyarrow()
     return conform(pd.read_parquet(path, engine="pyarrow", dtype_backend="numpy_nullable"), columns)
+
+
+def to_arrow(frame: pd.DataFrame) -> pa.Table:
+    """Return ``frame`` as an Arrow table, by way of Parquet, since pandas and pyarrow differ over time zones.
+
+    Raises MissingExtra without pyarrow.
+    """
+    _need_pyarrow()
+    import pyarrow.parquet as pq
+
+    buffer = BytesIO()
+    frame.to_parquet(buffer, engine="pyarrow", index=False)
+    return pq.read_table(buffer)
 
 
 def _need_pyarrow() -> None:
