@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from gymkit.sdk.function_agent import Agent as Agent
     from gymkit.sdk.judge import judge as judge
     from gymkit.sdk.models import Model as Model
+    from gymkit.sdk.ranking import compare_many as compare_many
     from gymkit.sdk.rollouts import Rollouts as Rollouts
     from gymkit.sdk.simple_agent import SimpleAgent as SimpleAgent
     from gymkit.sdk.usersim import UserSimEpisode as UserSimEpisode
@@ -34,6 +35,7 @@ _HOME = {
     "Scenario": "gymkit.usersim.scenario",
     "SimpleAgent": "gymkit.sdk.simple_agent",
     "UserSimEpisode": "gymkit.sdk.usersim",
+    "compare_many": "gymkit.sdk.ranking",
     "enable_nested_asyncio": "gymkit.sdk.bridge",
     "judge": "gymkit.sdk.judge",
 }
@@ -52,6 +54,7 @@ __all__ = [
     "SimpleAgent",
     "UserSimEpisode",
     "__version__",
+    "compare_many",
     "enable_nested_asyncio",
     "judge",
     "usersim",
