@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import typer
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from gymkit.cli.tokens import settings_of
 from gymkit.collect.outcome import Outcome
@@ -16,10 +16,20 @@ from gymkit.config import Config
 from gymkit.errors import ConfigError
 from gymkit.sdk import bridge
 from gymkit.sdk.collection import Collection
-from gymkit.sdk.configured import build, run_of
+from gymkit.sdk.configured import agent_classes, build, run_of
 from gymkit.sdk.routed import RoutingSettings, routing_of
+from gymkit.sdk.skills import skills_for
 from gymkit.servers.head import fetch_config
 from gymkit.shipped import data_file
+
+
+class SkillsSettings(BaseModel):
+    """The skills of a run."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    path: str
+    """A folder of skills (``<skill>/SKILL.md``)."""
 
 
 class RunSettings(RoutingSettings):
@@ -43,6 +53,8 @@ class RunSettings(RoutingSettings):
     """Go on with the run on disk."""
     responses_create_params: dict[str, Any] = Field(default_factory=dict)
     """Laid over each row's own parameters."""
+    skills: SkillsSettings | None = None
+    """What agents that can read files are given for this run."""
     disable_aggregation: bool = False
     """Leave out the metrics file."""
     require_complete: bool = False
@@ -63,10 +75,13 @@ def run(config: Config, *, no_serve: bool, search_dirs: Iterable[Path]) -> None:
             "there is no agent to run: name a configuration (--config FILE), or add --no-serve to use the servers that "
             "`gymkit env start` has running"
         )
+    routing = routing_of(config, settings)
+    apps = None if no_serve else build(config)
+    agents = agent_classes(config, routing, apps)
     collection = run_of(
         config,
-        routing_of(config, settings),
-        apps=None if no_serve else build(config),
+        routing,
+        apps=apps,
         tasks=tasks,
         output=Path(settings.output_jsonl_fpath),
         expansion=Expansion(
@@ -75,6 +90,7 @@ def run(config: Config, *, no_serve: bool, search_dirs: Iterable[Path]) -> None:
             add_seed=settings.num_repeats_add_seed,
             interleave=settings.interleave_repeats,
             responses_create_params=settings.responses_create_params,
+            skills=skills_for(agents, settings.skills.path, search_dirs) if settings.skills else None,
         ),
         concurrency=settings.num_samples_in_parallel,
         resume=settings.resume_from_cache,

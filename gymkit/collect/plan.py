@@ -14,6 +14,7 @@ from gymkit.collect.routing import Routing, Target
 from gymkit.collect.selection import Selection, select
 from gymkit.collect.tasks import Tasks
 from gymkit.errors import ConfigError, InputError
+from gymkit.servers.skills import SkillsRef
 from gymkit.wire import codec
 from gymkit.wire.tasks import is_materialized, strip_result_fields
 
@@ -34,6 +35,8 @@ class Expansion:
     """True: every task once, then every task again; False: all repeats of a task in a row."""
     responses_create_params: Mapping[str, Any] = field(default_factory=dict)
     """Laid over each row's own parameters, key by key."""
+    skills: SkillsRef | None = None
+    """The skills that agents are given; stamped on every row."""
 
     def __post_init__(self) -> None:
         for name, value in (("limit", self.limit), ("num_repeats", self.repeats)):
@@ -58,6 +61,7 @@ class Plan:
             "num_repeats": expansion.repeats,
             "num_repeats_add_seed": expansion.add_seed,
             "responses_create_params": dict(expansion.responses_create_params),
+            **({"skills": expansion.skills.hash} if expansion.skills else {}),
             "tasks": {"rows": len(selection), "digest": selection.digest},
         }
         """What makes this run this run: the caller's settings, how rows are expanded, a digest of the rows."""
@@ -122,6 +126,8 @@ class Plan:
             row["responses_create_params"] = {**row["responses_create_params"], **overrides}
         if self._expansion.add_seed:
             _add_seed(row, rollout_index)
+        if self._expansion.skills:
+            row["skills_ref"] = self._expansion.skills.model_dump()
         return row
 
 
@@ -147,6 +153,8 @@ def plan_rollouts(
 def _row_problems(row: Mapping[str, Any], *, routing: Routing, expansion: Expansion, rewritten: bool) -> Iterator[str]:
     if rewritten and is_materialized(row):
         yield "responses_create_params: a row in materialized form takes neither overrides nor seeds"
+    if expansion.skills and is_materialized(row):
+        yield "skills: a row in materialized form takes none"
     yield from routing.problems(row)
     target = routing.of(row)
     check_task = target.check_task if target else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -17,6 +18,7 @@ from gymkit.errors import ConfigError
 from gymkit.nearest import nearest
 from gymkit.resources import ALIASES, SHIPPED, load
 from gymkit.sdk import package, usersim_configured
+from gymkit.servers.agent import AgentServer
 from gymkit.servers.app import ServerApp
 from gymkit.servers.route import Route
 from gymkit.wire.problems import sentences
@@ -84,6 +86,9 @@ class Catalogue(Mapping[Key, Implementation]):
     def __len__(self) -> int:
         return len(_SETTLED) + len(models.SHIPPED)
 
+
+AGENT_SERVERS: Mapping[str, type[AgentServer[Any]]] = {each.implementation: each for each in (RemoteAgent, SimpleAgent)}
+"""Our agent servers by implementation."""
 
 KNOWN = Catalogue()
 """What ``config.load`` checks settings against."""

@@ -15,7 +15,7 @@ from gymkit.collect.routing import ByTaskset, Target
 from gymkit.config import Config, ServerInstance, redacted
 from gymkit.resources import ALIASES
 from gymkit.sdk import usersim_configured
-from gymkit.sdk.catalogue import AGENTS, ENVIRONMENTS, MODELS, RESOURCES, app_of
+from gymkit.sdk.catalogue import AGENT_SERVERS, AGENTS, ENVIRONMENTS, MODELS, RESOURCES, app_of
 from gymkit.sdk.collection import Collection, patience
 from gymkit.sdk.package import identity as identity_of
 from gymkit.sdk.routed import resources_of
@@ -39,6 +39,15 @@ def build(config: Config) -> dict[str, ServerApp]:
             own = usersim_configured.server_of(config, server, routes) if _is_usersim(server) else None
             apps[server.name] = own or app_of(server, routes, neighbours)
     return apps
+
+
+def agent_classes(
+    config: Config, routing: ByTaskset, apps: Mapping[str, ServerApp] | None
+) -> dict[str, type[ServerApp] | None]:
+    """The agents of a run by name; None for one that runs elsewhere and that we do not ship."""
+    fronts = [config.server(target.environment_server, ENVIRONMENTS) for target in routing.targets]
+    agents = [config.server(name, AGENTS) for front in fronts for name in front.agents]
+    return {each.name: type(apps[each.name]) if apps else AGENT_SERVERS.get(each.implementation) for each in agents}
 
 
 def run_of(

@@ -22,6 +22,7 @@ from gymkit.sdk.collection import Collection, TaskSource, patience
 from gymkit.sdk.package import configuration, identity
 from gymkit.sdk.protocol import Protocol, episodes, front_of, settings_of
 from gymkit.sdk.session import Session
+from gymkit.sdk.skills import skills_for
 from gymkit.servers.resources import ResourcesServer
 from gymkit.servers.route import Route, base_url_problem
 from gymkit.shipped import shipped
@@ -215,6 +216,9 @@ class Env:
             Raise IncompleteRun at the end when a rollout has no result.
         progress:
             False: show nothing while it runs.
+        skills:
+            A folder of skills (``<skill>/SKILL.md``) that the agent is given for this run; every row says which. Only
+            for agents that can read files.
         protocol:
             Who plays the episodes: by default the agent itself, on its ``/run``. ``SingleAgentTurn``, or a class of
             yours that overrides its ``play``, drives the agent's sessions and decides when to verify.
@@ -257,6 +261,7 @@ class Env:
         require_complete: bool = False,
         progress: bool = True,
         protocol: Protocol | None = None,
+        skills: str | os.PathLike[str] | None = None,
     ) -> Collection:
         """The run that ``rollouts`` does, not begun; parameters as there."""
         resources = self.route()
@@ -275,7 +280,12 @@ class Env:
                 "agent": agent.settings(),
                 **settings_of(front),
             },
-            expansion=Expansion(limit=limit, repeats=repeats, responses_create_params=dict(params or {})),
+            expansion=Expansion(
+                limit=limit,
+                repeats=repeats,
+                responses_create_params=dict(params or {}),
+                skills=None if skills is None else skills_for({agent.name: type(server)}, skills),
+            ),
             concurrency=in_flight,
             rollout_timeout=patience(agent.run_timeout, in_flight, agent.concurrency),
             resume=resume,

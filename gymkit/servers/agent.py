@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from gymkit.servers.agent_session import RETRY_WINDOW, AgentSessions
 from gymkit.servers.app import Handler, ServerApp
@@ -48,6 +48,8 @@ class AgentServer(ServerApp, Generic[State]):
 
     server_type = "responses_api_agents"
     cut_short = frozenset({"POST /run", "POST /v1/responses"})
+    reads_skills: ClassVar[bool] = False
+    """Whether it hands the run's skills (``servers.skills``) to its agent, which takes a place for files."""
 
     def __init__(self, name: str, resources: Route | None, *, retry_window: float = RETRY_WINDOW) -> None:
         super().__init__(name)
