@@ -20,8 +20,8 @@ from gymkit.sdk import bridge
 from gymkit.sdk.collection import Collection
 from gymkit.sdk.usersim_house import Answering, Assistant, Bounds, House, built, name_of, settings_of
 from gymkit.usersim.invocation import Invocation, Listener
-from gymkit.usersim.scenario import TASKSET as SCENARIOS
 from gymkit.usersim.scenario import DONE, Scenario
+from gymkit.usersim.scenario import TASKSET as SCENARIOS
 from gymkit.usersim.task import TASKSET, UserSimTask, materialized
 from gymkit.wire import codec
 from gymkit.wire.episodes import EpisodeResponse

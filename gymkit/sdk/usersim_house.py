@@ -28,6 +28,9 @@ from gymkit.usersim.scenario_runtime import ScenarioStage
 if TYPE_CHECKING:
     from gymkit.sdk.usersim import UserSimEpisode
 
+RETRY_WINDOW = 10.0
+"""Seconds that an agent keeps what it told at a session's end: in one process no reply gets lost, so few will do."""
+
 Answering = Model | Callable[[dict[str, Any]], Any]
 """A model, or a function of a Responses request that says what a scripted model may say."""
 
@@ -140,7 +143,8 @@ def _model(given: Any, role: str) -> Model:
 
 def _agent(name: str, model: Model) -> SimpleAgent:
     server = model.server(f"{name}_model")
-    return SimpleAgent(name, SimpleAgentConfig(max_steps=1, execute_tools=False), Route.to_app(server.name, server))
+    config = SimpleAgentConfig(max_steps=1, execute_tools=False, session_close_retry_window_seconds=RETRY_WINDOW)
+    return SimpleAgent(name, config, Route.to_app(server.name, server))
 
 
 def _assistant(given: Assistant, resources: Route) -> AgentServer[Any]:

@@ -1,4 +1,4 @@
-"""Simulated users: conversations in which one model plays the user, another is under test, and a third judges.
+"""Simulated users: one model plays the user, another is under test, a third judges.
 
 =============== ==================================================================
 module          holds

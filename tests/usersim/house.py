@@ -50,7 +50,7 @@ def model(name: str, brain: Any) -> ScriptedModel:
 
 
 def agent(name: str, server: ServerApp) -> SimpleAgent:
-    config = SimpleAgentConfig(max_steps=1, execute_tools=False)
+    config = SimpleAgentConfig(max_steps=1, execute_tools=False, session_close_retry_window_seconds=10)
     return SimpleAgent(name, config, Route.to_app(server.name, server))
 
 
