@@ -1,0 +1,129 @@
+"""The frames of simulated users: the same columns and dtypes whether rows come or not, and whoever wrote them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from gymkit.frames import audit, conversations, invocations, outcomes
+from gymkit.frames.column import Column
+from gymkit.frames.records import Records
+from gymkit.wire import codec
+
+MODULES: list[Any] = [conversations, invocations, outcomes, audit]
+
+
+def _row(**fields: Any) -> dict[str, Any]:
+    return {"_ng_task_index": 0, "_ng_rollout_index": 0, "reward": 0.5, "mask_sample": False, **fields}
+
+
+def _records(tmp_path: Path, *rows: dict[str, Any]) -> Records:
+    (tmp_path / "r.jsonl").write_bytes(b"".join(codec.dumps(row) + b"\n" for row in rows))
+    return Records(tmp_path / "r.jsonl")
+
+
+def _dtypes(frame: pd.DataFrame) -> list[str]:
+    return [str(dtype) for dtype in frame.dtypes]
+
+
+CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+FULL = _row(
+    usersim_result={
+        "probe_type": "tool_calling",
+        "locale": "en_US",
+        "persona_name": "Maya",
+        "conversation_messages": [
+            {"role": "user", "content": "hi"},
+            {"role": "assistant", "content": "let me see", "tool_calls": [CALL, {**CALL, "id": "c2"}]},
+            {"role": "tool", "content": "1", "tool_call_id": "c1"},
+            {"role": "tool", "content": "2", "tool_call_id": "c2"},
+            {"role": "assistant", "content": "done", "tool_calls": None},
+            {"role": "user", "content": "thanks"},
+        ],
+        "simulation_outcome": {
+            "status": "completed_with_warnings",
+            "failure_class": None,
+            "failure_detail": "",
+            "n_turns": 1,
+            "n_tool_calls": 2,
+            "early_stop": True,
+            "warnings": [{"kind": "used_placeholder_fact"}, {"kind": "used_placeholder_fact"}],
+        },
+        "retrieval": {"degraded": True},
+    },
+    verification={
+        "scenario_completed": True,
+        "verifier_data": {
+            "probe_type": "tool_calling",
+            "scorer_name": "tool_use",
+            "scorer_state": "ok",
+            "scorer_status_proposal": True,
+            "user_audit": {
+                "checks": {"role": "broken", "facts": "unknown"},
+                "faults": [{"check": "role", "turn": 1, "quote": "q", "reason": "r", "by": "rule"}],
+                "masks": ["role"],
+            },
+        },
+    },
+    invocations=[
+        {"sequence": 0, "role": "user", "response": {"model": "m", "usage": {"input_tokens": 3}}, "seconds": 0.5},
+        {"sequence": 1, "role": "assistant", "response": None, "termination_reason": "usersim_completed"},
+    ],
+)
+"""A row with everything."""
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_columns_and_dtypes_are_those_declared_also_when_empty(module: Any, tmp_path: Path) -> None:
+    columns: tuple[Column[Any], ...] = module.COLUMNS
+    empty, full = module.frame(_records(tmp_path, _row())), module.frame(_records(tmp_path, FULL))
+    assert len(empty) == 0
+    assert len(full) > 0
+    assert list(empty) == list(full) == [column.name for column in columns]
+    declared = [column.dtype for column in columns]
+    assert _dtypes(empty) == _dtypes(full) == declared
+    assert [column.name for column in columns[:3]] == ["task_index", "rollout_index", "attempt"]
+
+
+def test_a_message_that_calls_two_tools_has_two_rows_and_one_text(tmp_path: Path) -> None:
+    frame = conversations.frame(_records(tmp_path, FULL))
+    assert list(frame["message_index"]) == [0, 1, 1, 2, 3, 4, 5]
+    assert list(frame["turn"]) == [1, 1, 1, 1, 1, 1, 2]
+    assert list(frame["call_id"].fillna("")) == ["", "c1", "c2", "c1", "c2", "", ""]
+    assert list(frame["text"].fillna("")) == ["hi", "let me see", "", "1", "2", "done", "thanks"]
+
+
+def test_outcomes_and_the_audit(tmp_path: Path) -> None:
+    records = _records(tmp_path, FULL)
+    (row,) = outcomes.frame(records).to_dict("records")
+    assert (row["warnings"], row["retrieval_degraded"], row["scorer_passed"]) == ("used_placeholder_fact", True, True)
+    assert pd.isna(row["failure_detail"])
+    frame = audit.frame(records)
+    assert list(frame["check"]) == ["role", "facts"]
+    assert list(frame["masks"]) == [True, False]
+    assert list(frame["quote"].fillna("")) == ["q", ""]
+
+
+def test_invocations_know_what_was_told(tmp_path: Path) -> None:
+    frame = invocations.frame(_records(tmp_path, FULL))
+    assert list(frame["input_tokens"].isna()) == [False, True]
+    assert list(frame["seconds"].isna()) == [False, True]
+    assert frame["termination_reason"].iloc[1] == "usersim_completed"
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"usersim_result": None, "verification": None, "invocations": None},
+        {"usersim_result": {"conversation_messages": None, "simulation_outcome": None}},
+        {"verification": {"verifier_data": {"user_audit": None}}},
+        {"usersim_result": "text", "verification": 3, "invocations": {}},
+    ],
+)
+def test_rows_of_another_shape_break_nothing(broken: dict[str, Any], tmp_path: Path) -> None:
+    records = _records(tmp_path, _row(**broken))
+    for module in MODULES:
+        module.frame(records)
