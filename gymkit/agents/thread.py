@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import sysconfig
 import threading
 import traceback
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 _OURS = str(Path(__file__).parent)
+_INSTALLED = tuple({sysconfig.get_path(kind) for kind in ("stdlib", "purelib", "platlib")})
 
 
 async def in_thread(function: Callable[[Any], Any], argument: Any) -> Any:
@@ -40,7 +42,8 @@ async def in_thread(function: Callable[[Any], Any], argument: Any) -> Any:
 
 
 def place_of(error: BaseException) -> str:
-    """Where the user's function was, `` (file:line)``: the last line outside this room that was reached."""
+    """Where the user's code was, `` (file:line)``: the last line of it that was reached, or of an installed package."""
     frames = traceback.extract_tb(error.__traceback__)
-    theirs = [frame for frame in frames if not frame.filename.startswith(_OURS)]
-    return f" ({theirs[-1].filename}:{theirs[-1].lineno})" if theirs else ""
+    theirs = [frame for frame in frames if not frame.filename.startswith((_OURS, "<"))]
+    own = [frame for frame in theirs if not frame.filename.startswith(_INSTALLED)]
+    return f" ({(own or theirs)[-1].filename}:{(own or theirs)[-1].lineno})" if theirs else ""

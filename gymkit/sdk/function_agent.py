@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import ValidationError
 
@@ -13,6 +14,14 @@ from gymkit.errors import ConfigError
 from gymkit.servers.agent import AgentServer
 from gymkit.servers.route import Route
 from gymkit.wire.problems import sentences
+
+if TYPE_CHECKING:
+    from gymkit.agents.framework import Build
+    from gymkit.sdk.harness_agent import HarnessAgent
+    from gymkit.sdk.models import Model
+
+FrameworkName = Literal["langgraph", "openai-agents", "pydantic-ai", "smolagents"]
+"""What ``Agent.adapt`` knows."""
 
 
 class Agent:
@@ -37,6 +46,8 @@ class Agent:
 
     What the function raises is a failure of the rollout, with its line, never a reward of 0. It sees nothing of the
     task but the request. Raises ConfigError for a value that cannot be used.
+
+    ``Agent.adapt`` takes an agent that was written with a framework, ``Agent.command`` a command-line program.
     """
 
     def __init__(
@@ -58,6 +69,76 @@ class Agent:
         self.function = function
         self.name = name or getattr(function, "__name__", type(function).__name__).strip("<>")
 
+    @staticmethod
+    def adapt(framework: FrameworkName, build: Build, model: Model | str | Route, **bounds: Any) -> HarnessAgent:
+        """An agent that is written with a framework already, on ``model`` and with the environment's tools.
+
+        Parameters
+        ----------
+        framework:
+            ``"langgraph"``, ``"openai-agents"``, ``"pydantic-ai"`` or ``"smolagents"``; each is an extra of that name.
+        build:
+            Makes the agent, once a rollout, so that rollouts share nothing: ``build(kit)`` finds ``kit.model`` and
+            ``kit.tools`` as objects of the framework's own, ``kit.folder``, which is private to the rollout, and
+            ``kit.request``. It returns an ``Agent`` of the SDK, a compiled graph whose state has ``messages``, or a
+            ``ToolCallingAgent`` or ``CodeAgent``. Tools of the agent's own may stand beside the environment's.
+        model:
+            A ``gk.Model``, the URL of a model server, or a route to one. Whatever the framework asks it is recorded
+            as the rollout's.
+        bounds:
+            ``name``, ``concurrency``, ``max_steps`` and ``run_timeout_secs``, as above. A step ends where tools of the
+            environment are called, or with the answer.
+
+        What the framework raises is a failure of the rollout, never a reward of 0. Raises ConfigError with the nearest
+        name, and MissingExtra.
+        """
+        from gymkit.sdk.harness_agent import adapted
+
+        return adapted(framework, build, model, **bounds)
+
+    @staticmethod
+    def command(
+        argv: Sequence[str],
+        model: Model | str | Route | None = None,
+        *,
+        template: str = "{conversation}",
+        answer: str | None = None,
+        env: Mapping[str, str] | None = None,
+        files: Mapping[str, str] | None = None,
+        output_limit: int = 1_000_000,
+        **bounds: Any,
+    ) -> HarnessAgent:
+        """An agent that is a program: it is run once a rollout, and what it prints is its answer.
+
+        Parameters
+        ----------
+        argv:
+            The program and its arguments, no shell between. ``{prompt}`` in one becomes the prompt, ``{prompt_file}``
+            the path of a file that holds it; without either the prompt comes on stdin. ``{model}``, ``{folder}``,
+            ``{mcp_url}`` and ``{mcp_config}`` are filled in as well.
+        model:
+            What it finds behind ``OPENAI_BASE_URL`` and ``ANTHROPIC_BASE_URL`` (keys are dummies); its calls are
+            recorded. None for a program that brings a model of its own, which leaves scores only.
+        template:
+            The prompt: ``{conversation}`` is what the task says, ``{tools}`` the JSON of its tools.
+        answer:
+            The field of the printed JSON that holds the answer (``"result"``); None: all that is printed.
+        env, files:
+            Variables laid over its environment, and files put into its working folder. Of this process's variables it
+            gets those that name paths and languages, no key; its home and its folders are private to the rollout.
+        output_limit:
+            Bytes that it may print.
+        bounds:
+            As in ``adapt``. At the end of a rollout its whole process group is killed.
+
+        The environment's tools are an MCP server at ``GYMKIT_MCP_URL``. An exit status that is not 0 is a failure with
+        what was printed to stderr. Raises ConfigError for a program that is not there.
+        """
+        from gymkit.sdk.harness_agent import commanded
+
+        settings = {"template": template, "answer": answer, "env": dict(env or {}), "files": dict(files or {})}
+        return commanded({"argv": list(argv), **settings, "output_limit": output_limit}, model, **bounds)
+
     @property
     def concurrency(self) -> int:
         """Rollouts in flight, at most."""
@@ -74,7 +155,7 @@ class Agent:
             "type": "function_agent",
             **self.config.model_dump(exclude={"concurrency"}),
             "function": getattr(self.function, "__qualname__", type(self.function).__qualname__),
-            "source": _digest(self.function),
+            "source": digest(self.function),
         }
 
     def server(self, resources: Route) -> AgentServer[Any]:
@@ -85,7 +166,7 @@ class Agent:
         return f"<Agent {self.name}>"
 
 
-def _digest(function: Any) -> str | None:
+def digest(function: Any) -> str | None:
     """16 hex digits of the function's source; None for one that has none, as in an interactive Python."""
     try:
         source = inspect.getsource(function if inspect.isroutine(function) else type(function))

@@ -1,0 +1,217 @@
+"""A command-line agent: a program is run once a rollout, and what it prints is its answer.
+
+Its model calls come to the rollout's own address, which it finds in ``OPENAI_BASE_URL`` and ``ANTHROPIC_BASE_URL``;
+the environment's tools are at ``GYMKIT_MCP_URL``. Its home and its working folder are private to the rollout. When the
+rollout ends, everything that it started ends with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from gymkit.agents.desk import CLOSE_SECONDS, Desk, as_text
+from gymkit.agents.desk_mcp import PATH, DeskMcp
+from gymkit.agents.failure import RolloutFailed
+from gymkit.agents.harness import API_KEY, MODEL_NAME, Harness
+from gymkit.wire import codec
+
+_INHERITED = (
+    *("PATH", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "TERM", "SHELL", "USER", "LOGNAME"),
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", "VIRTUAL_ENV", "SYSTEMROOT", "COMSPEC", "PATHEXT", "WINDIR"),
+)
+"""What a program needs to run; keys, logins and proxies of this process are not among it."""
+
+_CHUNK = 65_536
+_TAIL = 2_000
+"""Characters of what a program wrote to stderr that a message shows."""
+
+
+class CommandConfig(BaseModel):
+    """How a program is run."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    argv: list[str] = Field(min_length=1)
+    """The program and its arguments. ``{prompt}`` is the prompt, ``{prompt_file}`` a file that holds it; without either
+    it comes on stdin. ``{folder}``, ``{model}``, ``{mcp_url}`` and ``{mcp_config}`` (a file in the common form) too."""
+    template: str = "{conversation}"
+    """The prompt: ``{conversation}`` is what the task says, ``{tools}`` the JSON of the tools that it offers."""
+    answer: str | None = None
+    """Where the answer is in what is printed: a JSON field (``result``, ``message.text``); None: all of it."""
+    env: dict[str, str] = Field(default_factory=dict)
+    """Laid over the environment variables."""
+    files: dict[str, str] = Field(default_factory=dict)
+    """Put into the working folder before: name to text."""
+    output_limit: int = Field(1_000_000, gt=0)
+    """Bytes that it may print; more is a failure."""
+
+
+class Command(Harness):
+    """The harness. ``has_model`` says whether there is a model behind the address."""
+
+    label = "command"
+
+    def __init__(self, config: CommandConfig, *, has_model: bool = True) -> None:
+        self.config = config
+        self._has_model = has_model
+
+    async def work(self, desk: Desk) -> str:
+        """Run the program. Raises RolloutFailed for a status that is not 0, and for an answer that cannot be read."""
+        desk.seat.others[PATH] = DeskMcp(desk).answer
+        prompt = self._prompt(desk)
+        argv, stdin = self._arranged(desk, prompt)
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *argv,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                cwd=desk.folder / "work",
+                env=self._variables(desk),
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            hint = "; a long prompt goes through stdin or {prompt_file}" if "{prompt}" in self.config.argv else ""
+            raise RolloutFailed(f"{self._program} cannot be run: {error}{hint}", kind="agent_error") from error
+        return self._read(*await self._run(process, stdin))
+
+    async def _run(self, process: asyncio.subprocess.Process, stdin: bytes) -> tuple[int, bytes, bytes]:
+        assert process.stdout is not None and process.stderr is not None
+        feed = asyncio.create_task(_fed(process, stdin))
+        out = asyncio.create_task(_printed(process.stdout, self.config.output_limit))
+        err = asyncio.create_task(_printed(process.stderr, _TAIL * 4, keep_end=True))
+        out.add_done_callback(lambda task: _kill(process) if not task.cancelled() and task.exception() else None)
+        ended = asyncio.create_task(process.wait())
+        try:
+            status = await asyncio.shield(ended)
+            _kill(process)  # what it left running would hold its output open
+            await asyncio.wait([out, err], timeout=CLOSE_SECONDS)
+            if not out.done() or not err.done():
+                raise RolloutFailed(f"{self._program} left something running that holds its output", kind="agent_error")
+            return status, out.result(), err.result()
+        except ValueError as error:
+            raise RolloutFailed(f"{self._program} {error}", kind="invalid_response") from error
+        finally:
+            if not ended.done():
+                _kill(process)
+            for task in (feed, out, err):
+                task.cancel()
+            await asyncio.wait([feed, out, err, ended])
+            process._transport.close()  # type: ignore[attr-defined] # pipes that were not read to their end
+
+    def _read(self, status: int, out: bytes, err: bytes) -> str:
+        """The answer in what was printed."""
+        told = err.decode("utf-8", "replace").strip()[-_TAIL:] or out.decode("utf-8", "replace").strip()[-_TAIL:]
+        if status:
+            how = f"was ended by signal {-status}" if status < 0 else f"ended with exit status {status}"
+            raise RolloutFailed(f"{self._program} {how}: {told or '(it printed nothing)'}", kind="agent_error")
+        if self.config.answer is None:
+            return out.decode("utf-8", "replace").strip()
+        try:
+            value = codec.loads(out)
+        except ValueError as error:
+            shown = out.decode("utf-8", "replace").strip()[:300]
+            raise RolloutFailed(f"{self._program} printed no JSON ({error}): {shown!r}", kind="not_json") from error
+        for key in self.config.answer.split("."):
+            if not isinstance(value, dict) or key not in value:
+                message = f"{self._program} printed JSON without the field {self.config.answer!r}"
+                raise RolloutFailed(message, kind="invalid_response")
+            value = value[key]
+        return value if isinstance(value, str) else codec.dumps(value).decode()
+
+    def _prompt(self, desk: Desk) -> str:
+        tools = codec.dumps(desk.tools).decode()
+        parts = {"{conversation}": as_text(desk.conversation()), "{tools}": tools}
+        return _filled(self.config.template, parts)
+
+    def _arranged(self, desk: Desk, prompt: str) -> tuple[list[str], bytes]:
+        """The folder, the arguments, and what comes on stdin."""
+        for place in ("work", "home", "tmp"):
+            (desk.folder / place).mkdir()
+        work = desk.folder / "work"
+        for name, text in self.config.files.items():
+            path = work / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, "utf-8")
+        mcp_url, mcp_config, prompt_file = self._mcp(desk), desk.folder / "mcp.json", desk.folder / "prompt.txt"
+        prompt_file.write_bytes(prompt.encode("utf-8", "replace"))
+        mcp_config.write_bytes(codec.dumps({"mcpServers": {"environment": {"type": "http", "url": mcp_url}}}))
+        parts = {
+            "{prompt}": prompt,
+            "{prompt_file}": str(prompt_file),
+            "{folder}": str(work),
+            "{model}": MODEL_NAME,
+            "{mcp_url}": mcp_url,
+            "{mcp_config}": str(mcp_config),
+        }
+        argv = [_filled(part, parts) for part in self.config.argv]
+        told = any("{prompt}" in part or "{prompt_file}" in part for part in self.config.argv)
+        return argv, b"" if told else prompt.encode("utf-8", "replace")
+
+    def _variables(self, desk: Desk) -> Mapping[str, str]:
+        inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+        private = {"HOME": desk.folder / "home", "TMPDIR": desk.folder / "tmp"}
+        variables = {
+            **inherited,
+            **{name: str(path) for name, path in private.items()},
+            **dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost"),
+            "GYMKIT_MCP_URL": self._mcp(desk),
+        }
+        if self._has_model:
+            url = desk.seat.model_url
+            variables |= {"OPENAI_BASE_URL": f"{url}/v1", "ANTHROPIC_BASE_URL": url}
+            variables |= {"OPENAI_API_KEY": API_KEY, "ANTHROPIC_API_KEY": API_KEY}
+        return {**variables, **self.config.env}
+
+    def _mcp(self, desk: Desk) -> str:
+        return f"{desk.seat.url}{PATH}"
+
+    @property
+    def _program(self) -> str:
+        return Path(self.config.argv[0]).name
+
+
+def _filled(text: str, parts: Mapping[str, str]) -> str:
+    """``text`` with each placeholder filled in once: what is filled in is not looked through again."""
+    for name, value in parts.items():
+        before, found, after = text.partition(name)
+        if found:
+            return _filled(before, parts) + value + _filled(after, parts)
+    return text
+
+
+async def _fed(process: asyncio.subprocess.Process, stdin: bytes) -> None:
+    assert process.stdin is not None
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it need not read what it is told
+        process.stdin.write(stdin)
+        await process.stdin.drain()
+    process.stdin.close()
+
+
+async def _printed(stream: asyncio.StreamReader, limit: int, *, keep_end: bool = False) -> bytes:
+    """What comes, to its end. Raises ValueError beyond ``limit`` bytes, unless only the end is to be kept."""
+    printed = b""
+    while chunk := await stream.read(_CHUNK):
+        printed += chunk
+        if len(printed) > limit:
+            if not keep_end:
+                raise ValueError(f"printed more than output_limit={limit} bytes")
+            printed = printed[-limit:]
+    return printed
+
+
+def _kill(process: asyncio.subprocess.Process) -> None:
+    """End the program and everything in its process group."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if sys.platform == "win32":
+            process.kill()
+        else:
+            os.killpg(process.pid, signal.SIGKILL)
