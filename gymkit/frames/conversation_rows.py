@@ -6,38 +6,8 @@ from typing import Any
 
 import msgspec
 
+from gymkit.frames.messages import Talked
 from gymkit.frames.rows import Stamped
-
-
-class Function(msgspec.Struct, gc=False):
-    """What a tool call asks for."""
-
-    name: Any = None
-    """The function."""
-    arguments: Any = None
-    """The arguments as they were written."""
-
-
-class Call(msgspec.Struct, gc=False):
-    """A tool call of a message."""
-
-    id: Any = None
-    """What pairs it with its output."""
-    function: Function | None = None
-    """What it asks for."""
-
-
-class Message(msgspec.Struct, gc=False):
-    """A message of the conversation."""
-
-    role: Any = None
-    """Who speaks: user, assistant or tool."""
-    content: Any = None
-    """The text."""
-    tool_calls: list[Call] | None = None
-    """What the assistant asks for."""
-    tool_call_id: Any = None
-    """Of a tool's output: the call it answers."""
 
 
 class Warned(msgspec.Struct, gc=False):
@@ -73,13 +43,6 @@ class Retrieved(msgspec.Struct, gc=False):
 
     degraded: Any = None
     """Whether by words, although by vectors was asked for."""
-
-
-class Talked(msgspec.Struct, gc=False):
-    """A simulation with its conversation."""
-
-    conversation_messages: list[Message] | None = None
-    """What was said, in order."""
 
 
 class Ended(msgspec.Struct, gc=False):

@@ -9,7 +9,8 @@ import pandas as pd
 
 from gymkit.frames.cells import integer
 from gymkit.frames.column import Builder, Column
-from gymkit.frames.conversation_rows import Call, TalkRow
+from gymkit.frames.conversation_rows import TalkRow
+from gymkit.frames.messages import Call
 from gymkit.frames.records import Key, Records
 
 

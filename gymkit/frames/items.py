@@ -9,6 +9,7 @@ import msgspec
 
 from gymkit.frames.cells import integer
 from gymkit.frames.lines import Place
+from gymkit.frames.messages import Message
 from gymkit.frames.records import Key
 from gymkit.frames.rows import Content, ExecutedCall, Item, Transcript
 
@@ -42,6 +43,8 @@ class Entry(msgspec.Struct, gc=False):
 def entries(key: Key, row: Transcript) -> list[Entry]:
     """Return the items of a rollout in order: those of the task first, then those of its response."""
     attempt = integer(row.attempt) or 0
+    if row.response is None and row.usersim_result is not None:
+        return _talk(key, attempt, row.usersim_result.conversation_messages or [])
     asked = row.responses_create_params.input if row.responses_create_params else None
     task = [Item(role="user", content=asked)] if isinstance(asked, str) else asked or []
     output = (row.response and row.response.output) or []
@@ -51,6 +54,37 @@ def entries(key: Key, row: Transcript) -> list[Entry]:
     made = [Entry(key, attempt, len(task) + i, "agent", steps[i], item) for i, item in enumerate(output)]
     _pair(made, executed)
     return found + made
+
+
+def _talk(key: Key, attempt: int, messages: Sequence[Message]) -> list[Entry]:
+    """Return a conversation with a simulated user as items: the user and the tools belong to the environment."""
+    found: list[Entry] = []
+    step = 0
+    for message in messages:
+        agent = message.role == "assistant"
+        step += agent
+        items = list(_items(message))
+        origin, run = ("agent" if agent else "environment"), (None if message.role == "user" else True)
+        for item in items:
+            ran = run if item.type in (CALL, OUTPUT) else None
+            found.append(Entry(key, attempt, len(found), origin, max(step, 1), item, executed=ran))
+    outputs = {_hashable(each.item.call_id): each.item for each in found if each.item.type == OUTPUT}
+    for entry in found:
+        if entry.item.type == CALL:
+            entry.answer = outputs.get(_hashable(entry.item.call_id))
+    return found
+
+
+def _items(message: Message) -> Iterator[Item]:
+    if message.role == "tool":
+        yield Item(type=OUTPUT, call_id=message.tool_call_id, output=message.content)
+        return
+    if message.content or not message.tool_calls:
+        yield Item(type="message", role=message.role, content=message.content)
+    for call in message.tool_calls or ():
+        asked = call.function
+        name, arguments = (asked.name, asked.arguments) if asked else (None, None)
+        yield Item(type=CALL, call_id=call.id, name=name, arguments=arguments)
 
 
 def _executed(row: Transcript) -> Mapping[int, ExecutedCall] | None:

@@ -10,6 +10,8 @@ from typing import Any
 
 import msgspec
 
+from gymkit.frames.messages import Talked
+
 
 class Part(msgspec.Struct, gc=False):
     """A part of a message, of a tool's output or of a reasoning item."""
@@ -216,5 +218,7 @@ class Transcript(Stamped, gc=False):
     """What the agent was asked first."""
     response: Conversation | None = None
     """What came of it."""
+    usersim_result: Talked | None = None
+    """What was said, in a row of simulated users, which has no response."""
     gymkit: Ours | None = None
     """What gymkit adds."""

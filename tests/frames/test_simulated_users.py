@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from gymkit.frames import audit, conversations, invocations, outcomes
+from gymkit.frames import audit, conversations, invocations, outcomes, tool_calls, trajectories
 from gymkit.frames.column import Column
 from gymkit.frames.records import Records
 from gymkit.wire import codec
@@ -127,3 +127,22 @@ def test_rows_of_another_shape_break_nothing(broken: dict[str, Any], tmp_path: P
     records = _records(tmp_path, _row(**broken))
     for module in MODULES:
         module.frame(records)
+
+
+def test_the_frames_of_items_have_the_conversation_too_so_that_it_can_be_read_like_any_other(tmp_path: Path) -> None:
+    records = _records(tmp_path, FULL)
+    items = trajectories.frame(records)
+    assert list(items["kind"]) == [
+        *("message", "message", "function_call", "function_call"),
+        *("function_call_output", "function_call_output", "message", "message"),
+    ]
+    assert list(items["origin"]) == [
+        *("environment", "agent", "agent", "agent"),
+        *("environment",) * 2,
+        "agent",
+        "environment",
+    ]
+    assert list(items["step"]) == [1, 1, 1, 1, 1, 1, 2, 2]
+    calls = tool_calls.frame(records)
+    assert list(calls["output"]) == ["1", "2"]
+    assert list(calls["executed"]) == [True, True]
