@@ -201,7 +201,8 @@ class _Run:
         cause = str(row.get("failure_kind") or row["_ng_failure_class"])
         self.causes[cause] += 1
         if cause not in self.examples:
-            told = row.get("_ng_failure_message") or row.get("error") or row["_ng_failure_class"]
+            named = ("_ng_failure_message", "error", "failure_reason", "_ng_failure_class")
+            told = next(row[name] for name in named if row.get(name))
             message = self.examples[cause] = " ".join(str(told).split())[:_EXAMPLE]
             place = f"task {row['_ng_task_index']}, rollout {row['_ng_rollout_index']}"
             log.warning("%s failed (%s): %s", place, cause, message)

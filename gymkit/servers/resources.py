@@ -46,6 +46,7 @@ log = logging.getLogger("gymkit")
 
 State = TypeVar("State")
 
+_OURS = ("gymkit.", "concurrent.", "asyncio.")
 _TOMBSTONES = 100_000
 _TOMBSTONE_SECONDS = 3600.0
 
@@ -192,7 +193,8 @@ class ResourcesServer(ServerApp, Generic[State]):
         sort = f"{what} {type(error).__name__}"
         first = sort not in self._told
         self._told.add(sort)
-        log.log(logging.WARNING if first else logging.DEBUG, "%s: %s raised", self.name, what, exc_info=error)
+        level = logging.WARNING if first else logging.DEBUG
+        log.log(level, "%s: %s raised", self.name, what, exc_info=_without_ours(error))
 
     async def _verify(self, request: Request) -> Answer:
         body = request.json_object()
@@ -215,10 +217,10 @@ class ResourcesServer(ServerApp, Generic[State]):
         try:
             return (await self.verdict(session.state, task, response)).fields()  # type: ignore[arg-type]
         except JudgeUnparseable as error:
-            self._tell("the judge", error)
+            log.info("%s: %s", self.name, error)
             return Verdict.masked("judge_unparseable", str(error)[:REASON]).fields()
         except (JudgeFailed, ServerError) as error:
-            self._tell("the judge", error)
+            log.info("%s: %s", self.name, error)
             return judge_failed(body, error)
 
     async def _close_session(self, request: Request) -> Answer:
@@ -261,6 +263,14 @@ class ResourcesServer(ServerApp, Generic[State]):
         self._closed.move_to_end(handle)
         while len(self._closed) > _TOMBSTONES or next(iter(self._closed.values())) <= now:
             self._closed.popitem(last=False)
+
+
+def _without_ours(error: Exception) -> Exception:
+    """``error`` with its traceback from somebody's own code on: how the call got there says nothing to them."""
+    trace = error.__traceback__
+    while trace and trace.tb_next and str(trace.tb_frame.f_globals.get("__name__")).startswith(_OURS):
+        trace = trace.tb_next
+    return error.with_traceback(trace)
 
 
 def _tool_error(status: int, detail: Any, kind: str) -> ToolAnswer:
