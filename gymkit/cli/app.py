@@ -186,6 +186,18 @@ def demo(
     demo(output)
 
 
+@app.command()
+@exits()
+def view(
+    rollouts: Annotated[Path, typer.Argument(metavar="FILE", help="The run's main file, results/rollouts.jsonl.")],
+    port: Annotated[int, typer.Option(help="Where to serve; 0 takes a free port.")] = 0,
+) -> None:
+    """Serve a run as pages to read, to this machine alone, until Ctrl-C. A reload reads what has changed."""
+    from gymkit.cli.view import view
+
+    view(rollouts, port)
+
+
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 @exits()
 def lab(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from gymkit.collect.outcome import Outcome
 from gymkit.errors import ConfigError
-from gymkit.sdk import bridge
+from gymkit.sdk import bridge, reading
 from gymkit.sdk.comparison import Comparison
 from gymkit.sdk.plots import Plots
 from gymkit.sdk.stored import Stored
@@ -157,21 +157,15 @@ class Rollouts(Stored):
         ``selection`` and ``matches`` are frames for the next cell; ``select(task, rollout)`` moves it. Raises
         ConfigError for a query that cannot be evaluated.
         """
-        from gymkit.views.browser import Browser
+        return reading.browse(self, query)
 
-        return Browser(
-            self.rewards,
-            conversation=self.conversation,
-            record=self.record,
-            failures=self._failures_of,
-            title=self.title,
-            source=f'gk.Rollouts.read("{self.path}")',
-            query=query,
-        )
+    def to_html(self, path: str | os.PathLike[str]) -> None:
+        """Write the run as one HTML file to send around. Raises StoreError when it cannot be written.
 
-    def _failures_of(self, task: int, rollout: int) -> pd.DataFrame:
-        frame = self.failures
-        return frame[(frame["task_index"] == task) & (frame["rollout_index"] == rollout)]
+        It needs no network and no script, and stays under 5 MB: of more than 1,000 rollouts the worst are listed, and
+        long conversations are cut; both are said there.
+        """
+        reading.write_report(self, self._records, path)
 
     def summary(self) -> Summary:
         """Denominators first, then means with intervals, pass@k and pass^k; ``.frame`` has them as rows."""

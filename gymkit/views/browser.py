@@ -12,7 +12,7 @@ from gymkit.views.evidence import evidence, headline, meaning
 from gymkit.views.grid import PAGE_ROWS, ROLLOUTS, grid, present
 from gymkit.views.html import Html, fold, framed, join, tag
 from gymkit.views.navigator import Reading
-from gymkit.views.paging import Conversation, Text
+from gymkit.views.paging import Conversation, Text, beginning
 from gymkit.views.transcript import Transcript
 from gymkit.views.view import View
 from gymkit.wire import codec
@@ -125,7 +125,7 @@ class Browser(View):
         record, budget = self._recorded(row, key), Budget.in_html(VALUE_CHARS, HEAD_BYTES)
         transcript = self._conversation(*key)
         parts = [headline(row, budget), *meaning(row, record, budget), *evidence(row, record, None, budget)]
-        text = transcript.body(Budget.in_html(VALUE_CHARS, STATIC_BYTES))
+        text = beginning(transcript.pieces or asked(record), STATIC_BYTES)
         return tag("div", *parts, fold(transcript.extent, text, open=True), class_="gk-reading")
 
     def _counts(self) -> str:

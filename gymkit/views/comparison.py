@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from gymkit.views.conversation import Piece
+from gymkit.views.conversation import Piece, rows
 from gymkit.views.entry import Budget, Difference, entry
 from gymkit.views.evidence import headline
 from gymkit.views.grid import COMPARED, PAGE_ROWS, cell, grid, number, present
@@ -45,12 +45,8 @@ class Run:
     def row(self, key: tuple[int, int]) -> dict[str, Any]:
         """Return what is known of a rollout, a missing value as None."""
         frame = self.rewards
-        found = frame[(frame["task_index"] == key[0]) & (frame["rollout_index"] == key[1])].head(1).astype(object)
-        return {
-            str(name): value
-            for row in found.where(found.notna(), None).to_dict("records")
-            for name, value in row.items()
-        }
+        found = frame[(frame["task_index"] == key[0]) & (frame["rollout_index"] == key[1])]
+        return next(iter(rows(found.head(1))), {})
 
 
 class PairBrowser(View):
@@ -80,10 +76,10 @@ class PairBrowser(View):
 
     def html(self) -> Html:
         """Return the first tasks and the open pair as HTML that needs no widget."""
-        rows = self._listing.rows(0, PAGE_ROWS)
-        caption = f"{len(rows)} of {len(self._listing):,} tasks, those lost or won first"
+        shown = self._listing.rows(0, PAGE_ROWS)
+        caption = f"{len(shown)} of {len(self._listing):,} tasks, those lost or won first"
         parts = [tag("p", tag("strong", self._title)), tag("p", self._legend(), class_="gk-quiet")]
-        parts.append(grid(self._fields, rows, 0, caption=caption))
+        parts.append(grid(self._fields, shown, 0, caption=caption))
         if self._navigator.current is not None:
             reading = self._read(self._navigator.current, STATIC_BYTES)
             parts.append(tag("div", reading.head, reading.pages.html(reading.start), class_="gk-reading"))

@@ -41,7 +41,7 @@ def headline(row: Mapping[str, Any], budget: Budget) -> Html:
         *([tag("span", status, class_=f"gk-badge gk-as-{status}")] if status else []),
         *([tag("span", "reward ", tag("strong", number(reward, 3)))] if reward is not None else []),
     ]
-    return tag("p", join(parts, " "), class_="gk-who")
+    return tag("span", join(parts, " "), class_="gk-who")
 
 
 def meaning(row: Mapping[str, Any], record: Mapping[str, Any], budget: Budget) -> list[Html]:

@@ -5,7 +5,7 @@ Everything is a position in the frame; rows are only built for the page at hand,
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ import pandas as pd
 
 from gymkit.errors import ConfigError
 from gymkit.nearest import nearest
+from gymkit.views.conversation import rows
 
 __all__ = ["Filter", "Listing"]
 
@@ -76,11 +77,11 @@ class Listing:
 
     def rows(self, start: int, stop: int) -> list[dict[str, Any]]:
         """Return the rows from place ``start`` to ``stop`` of the order, a missing value as None."""
-        return _rows(self.frame.iloc[self._order[start:stop]])
+        return rows(self.frame.iloc[self._order[start:stop]])
 
     def row(self, position: int) -> dict[str, Any]:
         """Return the row at a position of the frame, a missing value as None."""
-        return _rows(self.frame.iloc[[position]])[0]
+        return rows(self.frame.iloc[[position]])[0]
 
     def at(self, place: int) -> int:
         """Return the position in the frame of what is at ``place``."""
@@ -166,12 +167,3 @@ def _sorted(column: pd.Series[Any], descending: bool) -> pd.Series[Any]:
 
 def _text(column: pd.Series[Any]) -> pd.Series[str]:
     return column.astype("string").fillna("")
-
-
-def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    cells = frame.astype(object)
-    return [{str(key): value for key, value in row.items()} for row in _records(cells)]
-
-
-def _records(cells: pd.DataFrame) -> Iterable[Mapping[Hashable, Any]]:
-    return cells.where(cells.notna(), None).to_dict("records")

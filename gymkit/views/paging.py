@@ -10,7 +10,7 @@ from gymkit.views.conversation import CALL, OUTPUT, Piece
 from gymkit.views.entry import Budget, code, entry
 from gymkit.views.html import Html, tag
 
-__all__ = ["PAGE_BYTES", "Conversation", "Pages", "Text"]
+__all__ = ["Conversation", "Pages", "Text", "beginning"]
 
 PAGE_ENTRIES: Final = 40
 PAGE_CHARS: Final = 24_000
@@ -73,6 +73,22 @@ class Conversation:
         piece = self._pieces[index]
         of = _parts(piece)
         return entry(piece, budget) if of == 1 else entry(_cut(piece, number), budget, f"part {number + 1:,} of {of:,}")
+
+
+def beginning(pieces: Sequence[Piece], room: int) -> Html:
+    """Return as much of a conversation as fits into about ``room`` bytes of HTML, and how much does not."""
+    budget = Budget.in_html(PART_CHARS, room)
+    shown: list[Html] = []
+    used = 0
+    for piece in pieces:
+        html = entry(piece, budget)
+        used += len(html.encode())
+        if used > room and shown:
+            more = len(pieces) - len(shown)
+            shown.append(tag("p", f"… {more:,} more {'entry' if more == 1 else 'entries'}, not shown", class_="gk-cut"))
+            break
+        shown.append(html)
+    return tag("div", *shown, class_="gk-transcript")
 
 
 class Text:

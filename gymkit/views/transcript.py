@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gymkit.views.conversation import CALL, Piece, pieces
+from gymkit.views.conversation import CALL, Piece, Rows, pieces, rows
 from gymkit.views.entry import Budget, entry, lines
-from gymkit.views.html import Html, framed, join, tag, visible
+from gymkit.views.html import Html, framed, tag, visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +25,8 @@ class Transcript:
     Parameters
     ----------
     trajectory:
-        The rollout's rows of the ``trajectories`` frame, or of a frame of your own with columns of these names.
+        The rollout's rows of the ``trajectories`` frame, or of a frame of your own with columns of these names; as a
+        frame, or as dicts.
     tool_calls:
         The ``tool_calls`` frame, for what went wrong with a call and how long it took; rows of others are ignored.
     max_items, max_chars, max_total:
@@ -36,16 +37,18 @@ class Transcript:
 
     def __init__(
         self,
-        trajectory: pd.DataFrame,
-        tool_calls: pd.DataFrame | None = None,
+        trajectory: pd.DataFrame | Rows,
+        tool_calls: pd.DataFrame | Rows | None = None,
         *,
         max_items: int = 400,
         max_chars: int = 20_000,
         max_total: int = 500_000,
     ) -> None:
-        self.pieces = pieces(trajectory, tool_calls)
+        items = trajectory if isinstance(trajectory, list) else rows(trajectory)
+        calls = tool_calls if isinstance(tool_calls, list) else [] if tool_calls is None else rows(tool_calls)
+        self.pieces = pieces(items, calls)
         """What was said and done, in order, each call joined with its output."""
-        self._name = _name(trajectory)
+        self._name = _name(items)
         self._max_items = max_items
         self._max_chars = max_chars
         self._max_total = max_total
@@ -65,16 +68,14 @@ class Transcript:
 
     def html(self) -> Html:
         """Return the conversation as HTML for the output of a cell."""
-        body = self.body(Budget(self._max_chars, self._max_total))
-        return framed(tag("p", self.title, class_="gk-quiet"), body, label=self.title)
-
-    def body(self, budget: Budget) -> Html:
-        """Return the entries as HTML without title and style sheet, as far as ``budget`` goes."""
+        budget = Budget(self._max_chars, self._max_total)
         items = [
             tag("p", piece, class_="gk-cut") if isinstance(piece, str) else entry(piece, budget)
             for piece in self._shown()
         ]
-        return tag("div", join(items), class_="gk-transcript")
+        return framed(
+            tag("p", self.title, class_="gk-quiet"), tag("div", *items, class_="gk-transcript"), label=self.title
+        )
 
     def text(self) -> str:
         """Return the conversation as plain text, safe to print."""
@@ -103,13 +104,9 @@ class Transcript:
         yield from self.pieces[len(self.pieces) - tail :]
 
 
-def _name(trajectory: pd.DataFrame) -> str:
+def _name(items: Rows) -> str:
     ids = {"task_index": "task", "rollout_index": "rollout", "attempt": "attempt"}
-    words = [
-        f"{word} {trajectory[column].iloc[0]}"
-        for column, word in ids.items()
-        if column in trajectory and len(trajectory)
-    ]
+    words = [f"{word} {items[0][column]}" for column, word in ids.items() if items and column in items[0]]
     return ", ".join(words) or "conversation"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import gymkit as gk
-from tests.frames.samples import our_failure, ours, planned, write_run
+from tests.frames.samples import message, our_failure, ours, planned, write_run
 from tests.views.parsed import Parsed
 from tests.views.touch import Touch
 
@@ -65,3 +65,28 @@ def test_a_run_is_drawn(tmp_path: Path) -> None:
     assert "rewards, tasks, pass_at_k, forest, costs" in repr(a.plot)
     with pytest.raises(gk.GymkitError, match="needs a run to compare with"):
         a.plot.forest()
+
+
+def test_a_run_is_written_as_one_file(tmp_path: Path) -> None:
+    rollouts = run(tmp_path, 1.0, 0.0, note="read twice")
+    rollouts.to_html(tmp_path / "new" / "report.html")
+    page = (tmp_path / "new" / "report.html").read_text("utf-8")
+    text = Parsed(page).text
+    assert "2 of 4 scored · 1 failed" in text
+    assert text.count("increment_counter tool call, run by gymkit") == 6
+    assert "no answer in 30 s" in text
+    assert "Missing: planned" in text
+    with pytest.raises(gk.GymkitError, match="cannot be written"):
+        rollouts.to_html(tmp_path)
+
+
+def test_many_conversations_are_read_at_once_and_each_is_its_own(tmp_path: Path) -> None:
+    """More than one batch, and one conversation that is larger than a batch may be."""
+    results = [
+        ours(task, items=[message(f"I am {task}."), message("x" * (20_000_000 * (task == 60)))]) for task in range(120)
+    ]
+    rollouts = gk.Rollouts.read(write_run(tmp_path, results))
+    rollouts.to_html(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text("utf-8")
+    parts = page.split('gk-rollout"')[1:]
+    assert [f"I am {task}." in part for task, part in enumerate(parts)] == [True] * 120

@@ -11,6 +11,9 @@ TABLES = frozenset(["caption", "table", "tbody", "td", "th", "thead", "tr"])
 STATIC = INLINE | BLOCKS | TABLES
 """The elements that our views use; none of them runs or loads anything."""
 
+PAGE = STATIC | {"a", "body", "h1", "h2", "head", "html", "main", "meta", "nav", "title"}
+"""Those of a page of its own."""
+
 
 class Parsed(HTMLParser):
     def __init__(self, html: str) -> None:
@@ -28,7 +31,7 @@ class Parsed(HTMLParser):
         self.attributes += attrs
         if tag == "br":
             self.text += "\n"
-        else:
+        elif tag != "meta":
             self.open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
@@ -39,9 +42,12 @@ class Parsed(HTMLParser):
             self.text += data
 
     def handle_decl(self, decl: str) -> None:
-        raise AssertionError(decl)
+        assert (decl, self.elements) == ("doctype html", [])
 
-    handle_pi = unknown_decl = handle_comment = handle_decl
+    def unknown_decl(self, data: str) -> None:
+        raise AssertionError(data)
+
+    handle_pi = handle_comment = unknown_decl
 
     @property
     def is_inert(self) -> bool:
