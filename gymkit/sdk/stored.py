@@ -7,18 +7,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from gymkit.collect.artifacts import Artifacts
-from gymkit.collect.imported import Foreign, write_run
-from gymkit.collect.reverify import Reverification, Verifiers
 from gymkit.errors import MissingExtra
 from gymkit.sdk import bridge
-from gymkit.sdk.rescoring import default_output, rescore
-from gymkit.wire import codec
-from gymkit.wire.atif import trajectory_of
 
 if TYPE_CHECKING:
     import datasets
 
+    from gymkit.collect.imported import Foreign
     from gymkit.frames.records import Records
     from gymkit.sdk.env import Env
     from gymkit.sdk.restored import Restored
@@ -63,6 +58,10 @@ class Stored:
 
         Raises ConfigError, StoreError, and ServerError for an environment that cannot be reached.
         """
+        from gymkit.collect.artifacts import Artifacts
+        from gymkit.collect.reverify import Reverification, Verifiers  # brings aiohttp, which reading a run needs not
+        from gymkit.sdk.rescoring import default_output, rescore
+
         source = Artifacts.of(self.path)
         work = Reverification(
             source,
@@ -104,6 +103,8 @@ class Stored:
 
     @classmethod
     def _taken_in(cls, run: Foreign, name: str, output: Where | None) -> Self:
+        from gymkit.collect.imported import write_run
+
         return cls(write_run(run, Path("results") / f"{name}.jsonl" if output is None else Path(output)))
 
     @staticmethod
@@ -145,6 +146,9 @@ class Stored:
 
     def to_atif(self, folder: Where) -> Path:
         """Write each result as a trajectory of the ATIF format 1.7, ``<task>-<rollout>.json``; returns the folder."""
+        from gymkit.wire import codec
+        from gymkit.wire.atif import trajectory_of
+
         records = self._read()
         target = Path(folder)
         target.mkdir(parents=True, exist_ok=True)
