@@ -7,20 +7,17 @@ rollout ends, everything that it started ends with it.
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import os
-import signal
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from gymkit.agents.desk import CLOSE_SECONDS, Desk, as_text
+from gymkit.agents.desk import Desk, as_text
 from gymkit.agents.desk_mcp import PATH, DeskMcp
 from gymkit.agents.failure import RolloutFailed
 from gymkit.agents.harness import API_KEY, MODEL_NAME, Harness
+from gymkit.agents.program import HeldOpen, Printed, Program, TooMuch
 from gymkit.wire import codec
 
 _INHERITED = (
@@ -29,7 +26,6 @@ _INHERITED = (
 )
 """What a program needs to run; keys, logins and proxies of this process are not among it."""
 
-_CHUNK = 65_536
 _TAIL = 2_000
 """Characters of what a program wrote to stderr that a message shows."""
 
@@ -69,46 +65,24 @@ class Command(Harness):
         prompt = self._prompt(desk)
         argv, stdin = self._arranged(desk, prompt)
         try:
-            process = await asyncio.create_subprocess_exec(
-                *argv,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                cwd=desk.folder / "work",
-                env=self._variables(desk),
-                start_new_session=True,
+            program = await Program.start(
+                argv, folder=desk.folder / "work", env=self._variables(desk), limit=self.config.output_limit
             )
         except (OSError, ValueError) as error:
             hint = "; a long prompt goes through stdin or {prompt_file}" if "{prompt}" in self.config.argv else ""
             raise RolloutFailed(f"{self._program} cannot be run: {error}{hint}", kind="agent_error") from error
-        return self._read(*await self._run(process, stdin))
-
-    async def _run(self, process: asyncio.subprocess.Process, stdin: bytes) -> tuple[int, bytes, bytes]:
-        assert process.stdout is not None and process.stderr is not None
-        feed = asyncio.create_task(_fed(process, stdin))
-        out = asyncio.create_task(_printed(process.stdout, self.config.output_limit))
-        err = asyncio.create_task(_printed(process.stderr, _TAIL * 4, keep_end=True))
-        out.add_done_callback(lambda task: _kill(process) if not task.cancelled() and task.exception() else None)
-        ended = asyncio.create_task(process.wait())
         try:
-            status = await asyncio.shield(ended)
-            _kill(process)  # what it left running would hold its output open
-            await asyncio.wait([out, err], timeout=CLOSE_SECONDS)
-            if not out.done() or not err.done():
-                raise RolloutFailed(f"{self._program} left something running that holds its output", kind="agent_error")
-            return status, out.result(), err.result()
-        except ValueError as error:
-            raise RolloutFailed(f"{self._program} {error}", kind="invalid_response") from error
-        finally:
-            if not ended.done():
-                _kill(process)
-            for task in (feed, out, err):
-                task.cancel()
-            await asyncio.wait([feed, out, err, ended])
-            process._transport.close()  # type: ignore[attr-defined] # pipes that were not read to their end
+            return self._read(await program.finish(stdin))
+        except TooMuch:
+            message = f"{self._program} printed more than output_limit={self.config.output_limit} bytes"
+            raise RolloutFailed(message, kind="invalid_response") from None
+        except HeldOpen:
+            message = f"{self._program} left something running that holds its output open"
+            raise RolloutFailed(message, kind="agent_error") from None
 
-    def _read(self, status: int, out: bytes, err: bytes) -> str:
+    def _read(self, printed: Printed) -> str:
         """The answer in what was printed."""
+        status, out, err = printed
         told = err.decode("utf-8", "replace").strip()[-_TAIL:] or out.decode("utf-8", "replace").strip()[-_TAIL:]
         if status:
             how = f"was ended by signal {-status}" if status < 0 else f"ended with exit status {status}"
@@ -186,32 +160,3 @@ def _filled(text: str, parts: Mapping[str, str]) -> str:
         if found:
             return _filled(before, parts) + value + _filled(after, parts)
     return text
-
-
-async def _fed(process: asyncio.subprocess.Process, stdin: bytes) -> None:
-    assert process.stdin is not None
-    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it need not read what it is told
-        process.stdin.write(stdin)
-        await process.stdin.drain()
-    process.stdin.close()
-
-
-async def _printed(stream: asyncio.StreamReader, limit: int, *, keep_end: bool = False) -> bytes:
-    """What comes, to its end. Raises ValueError beyond ``limit`` bytes, unless only the end is to be kept."""
-    printed = b""
-    while chunk := await stream.read(_CHUNK):
-        printed += chunk
-        if len(printed) > limit:
-            if not keep_end:
-                raise ValueError(f"printed more than output_limit={limit} bytes")
-            printed = printed[-limit:]
-    return printed
-
-
-def _kill(process: asyncio.subprocess.Process) -> None:
-    """End the program and everything in its process group."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        if sys.platform == "win32":
-            process.kill()
-        else:
-            os.killpg(process.pid, signal.SIGKILL)
