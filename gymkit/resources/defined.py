@@ -6,6 +6,7 @@ block; every rollout's state is a copy of its own; and a verifier that raises ma
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +20,8 @@ from pydantic.errors import PydanticUserError
 from gymkit.errors import ConfigError, JudgeFailed, JudgeUnparseable, ServerError
 from gymkit.servers.http import Refused
 from gymkit.servers.resources import ResourcesServer
-from gymkit.servers.tool import RESERVED, Tool, called, is_tool_name
+from gymkit.servers.session import Session
+from gymkit.servers.tool import RESERVED, Tool, ToolAnswer, called, is_tool_name
 from gymkit.servers.verdict import REASON, Verdict
 from gymkit.wire import codec
 from gymkit.wire.tasks import TaskRow
@@ -88,6 +90,12 @@ class Defined(ResourcesServer[Any]):
         for function in other.functions.values():
             self.add_tool(function)
         self.roles.update(other.roles)
+
+    async def call_tool(self, session: Session[Any], name: str, arguments: Any) -> ToolAnswer:
+        """Run a tool, one call of a rollout after the other: in threads, two at once would meet in its state."""
+        session.turn = session.turn or asyncio.Lock()
+        async with session.turn:
+            return await super().call_tool(session, name, arguments)
 
     async def seed(self, task: Any) -> Any:
         """What the seed returned, copied so that no two rollouts share it; a fresh dict without one."""

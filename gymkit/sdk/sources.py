@@ -9,14 +9,11 @@ import ast
 import builtins
 import hashlib
 import inspect
-import linecache
 import math
 import re
-import symtable
 import sys
 import sysconfig
-import textwrap
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -24,14 +21,12 @@ from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from gymkit.errors import ConfigError
+from gymkit.sdk.source_text import outer_names, text_of
 
 if TYPE_CHECKING:
     from gymkit.sdk.judge import Judge
 
 Function = Callable[..., Any]
-
-ROLES: Final = ("tool", "verify", "seed")
-"""The decorators of an environment, which are not part of what a function needs."""
 
 
 @dataclass(slots=True)
@@ -97,7 +92,7 @@ class _Collector:
         """One of the functions, and what it needs."""
         name = function.__name__
         plain = inspect.unwrap(function)
-        text = _text(plain, name)
+        text = text_of(plain, name)
         self._follow(name, text, plain)
         self.found.functions[name] = text
 
@@ -111,7 +106,7 @@ class _Collector:
                     f"{user} takes {', '.join(free)} from the function that it was written in: write it at the top of "
                     "a cell or a module, and let it get what it needs from the task or the state"
                 )
-        for name in _outer_names(text):
+        for name in outer_names(text):
             if name in space:
                 self._need(user, name, space[name])
             elif not hasattr(builtins, name):
@@ -131,7 +126,7 @@ class _Collector:
         elif isinstance(plain := inspect.unwrap(value) if callable(value) else value, FunctionType | type):
             if plain.__name__ != name:
                 raise ConfigError(f"{user} calls {plain.__name__} by another name, {name}: use its own")
-            text = _text(plain, name)
+            text = text_of(plain, name)
             self._follow(name, text, plain)
             self.found.helpers[name] = text
         elif _is_judge(value):
@@ -216,66 +211,6 @@ _POSTPONED: Final = 0x1000000  # CO_FUTURE_ANNOTATIONS
 def _is_judge(value: object) -> TypeGuard[Judge]:
     """Told by its name: the class would bring model servers, which most environments do without."""
     return (type(value).__module__, type(value).__qualname__) == ("gymkit.sdk.judge", "Judge")
-
-
-def _text(value: Any, name: str) -> str:
-    """The definition of a function or a class, flush left, without an environment's decorators."""
-    try:
-        text = textwrap.dedent(_class_text(value) if isinstance(value, type) else inspect.getsource(value))
-        [node] = ast.parse(text).body
-    except (OSError, TypeError, SyntaxError, ValueError):
-        node = None
-    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) or node.name != name:
-        what = "lambda" if name == "<lambda>" else name
-        raise ConfigError(
-            f"the text of {what} cannot be had: write it as a def or a class in a cell or a module (no lambda, not "
-            "renamed, not typed into an interactive Python)"
-        )
-    lines = text.splitlines(keepends=True)
-    for decorator in reversed(node.decorator_list):
-        if _is_role(decorator):
-            del lines[decorator.lineno - 1 : decorator.end_lineno]
-    return "".join(lines).rstrip() + "\n"
-
-
-def _is_role(decorator: ast.expr) -> bool:
-    return isinstance(decorator, ast.Attribute) and isinstance(decorator.value, ast.Name) and decorator.attr in ROLES
-
-
-def _class_text(kind: type) -> str:
-    """The text of a class. Python finds none for one that was written in a cell, so the cells are looked through."""
-    try:
-        return inspect.getsource(kind)
-    except (OSError, TypeError):
-        pass
-    for entry in reversed(list(linecache.cache.values())):
-        lines = entry[2] if len(entry) == 4 else []
-        if any(kind.__name__ in line for line in lines):
-            for node in _parsed("".join(lines)):
-                if isinstance(node, ast.ClassDef) and node.name == kind.__name__:
-                    first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
-                    return "".join(lines[first - 1 : node.end_lineno])
-    raise OSError(f"no text of {kind.__name__}")
-
-
-def _parsed(text: str) -> list[ast.stmt]:
-    try:
-        return ast.parse(text).body
-    except SyntaxError:
-        return []  # a cell with a magic in it
-
-
-def _outer_names(text: str) -> Iterator[str]:
-    """The names that a definition takes from around it: in its body, its annotations, defaults and decorators."""
-    top = symtable.symtable(text, "<definition>", "exec")
-    assigned = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_assigned()}
-    found = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_referenced()}
-    tables = list(top.get_children())
-    while tables:
-        table = tables.pop()
-        tables += table.get_children()
-        found |= {each.get_name() for each in table.get_symbols() if each.is_global() and each.is_referenced()}
-    yield from sorted(found - assigned)
 
 
 @cache

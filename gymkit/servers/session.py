@@ -7,6 +7,7 @@ looked up, not decoded. A rollout's session lives until it has been idle for ``t
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
 import uuid
@@ -44,6 +45,8 @@ class Session(Generic[State]):
     """The ``resources_session_id`` of a typed seed."""
     seed: object = None
     """The body of a typed seed, to tell a repetition from a contradiction."""
+    turn: asyncio.Lock | None = None
+    """Held by the tool call that is under way, on servers where one waits for another."""
     expires: float = field(default=0.0, repr=False)
     """Monotonic time after which it is dropped."""
 

@@ -351,6 +351,25 @@ def test_functions_that_block_do_not_block_each_other(tmp_path: Path) -> None:
     assert rollouts.tool_calls["error"].isna().all()
 
 
+def test_calls_of_one_rollout_wait_for_each_other() -> None:
+    """An agent may ask for several tools at once, over MCP for example; they share a state, and run in threads."""
+    env = gk.Env.define("mine", tasks=TASKS)
+    meeting = threading.Barrier(2, timeout=0.3)
+
+    @env.tool
+    def meet(state: dict[str, Any]) -> int:
+        return meeting.wait()
+
+    async def at_once() -> list[str]:
+        route = env.route()
+        seeded = await route.post("/seed_session", env.rows[0])
+        cookies = {name: value for name, value in seeded.cookies().items() if value}
+        replies = await asyncio.gather(*[route.post("/meet", {}, cookies=cookies) for _ in range(4)])
+        return [reply.text for reply in replies]
+
+    assert all("BrokenBarrierError" in text for text in asyncio.run(at_once())), "no two calls were there at once"
+
+
 def raising(error: BaseException) -> Callable[..., Any]:
     def shuffle(state: Any, letters: str) -> None:
         raise error
@@ -479,6 +498,16 @@ def test_a_defined_environment_on_a_socket_is_the_same_environment() -> None:
         session = far.session(0)
         assert session.call("shuffle", letters="cab") == "abc"
         assert session.verify("listen")["reward"] == 1.0
+
+
+def test_an_environment_that_we_ship_offers_its_tools_over_mcp_where_its_yaml_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "counter.yaml"
+    text = "counter_server:\n  resources_servers:\n    counter:\n      expose_tools_over_mcp: {}\n"
+    for said, offered in (("true", {"mcp"}), ("false", set())):
+        path.write_text(text.format(said))
+        env = gk.Env(path)
+        seeded = asyncio.run(env.route().post("/seed_session", env.rows[0]))
+        assert seeded.json().keys() == offered
 
 
 def test_tools_over_mcp_on_request() -> None:
