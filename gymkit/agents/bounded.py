@@ -6,7 +6,8 @@ import asyncio
 from typing import Any, ClassVar
 
 from gymkit.agents.failure import RolloutFailed, cause_of, failure_row
-from gymkit.agents.loop import LoopAgent
+from gymkit.agents.loop import LoopAgent, as_items
+from gymkit.agents.observed import Invocation, bundle
 from gymkit.agents.trace import Trace
 from gymkit.servers.route import Route
 from gymkit.wire.tasks import capture_key_of, strip_result_fields
@@ -45,6 +46,9 @@ class BoundedAgent(LoopAgent):
                     placeholder=f"{self.implementation}_failure",
                     agent=self.name,
                 )
+        if trace.models_asked:
+            seen = [Invocation(as_items(row["responses_create_params"])["input"], trace, trace.seconds)]
+            verified["ng_agent_observations"] = bundle(self.implementation, None, seen, by_session=True)
         return {**verified, "gymkit": trace.fields()}
 
     def answering(self) -> str:

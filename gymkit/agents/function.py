@@ -30,6 +30,8 @@ from gymkit.agents.bounded import BoundedAgent
 from gymkit.agents.failure import RolloutFailed
 from gymkit.agents.said import Said
 from gymkit.agents.thread import in_thread, place_of
+from gymkit.servers.capture import Capture
+from gymkit.servers.correlation import Correlation, working_for
 from gymkit.servers.route import CookieJar, Route
 from gymkit.wire import codec
 
@@ -56,12 +58,20 @@ class FunctionAgentConfig(BaseModel):
 
 
 class FunctionAgent(BoundedAgent):
-    """The server; in a notebook ``gymkit.Agent`` makes one."""
+    """The server; in a notebook ``gymkit.Agent`` makes one. ``capture`` records the models that the function asks."""
 
     implementation = "function_agent"
     failure_class = "agent_run_error"
 
-    def __init__(self, name: str, config: FunctionAgentConfig, function: Function, resources: Route) -> None:
+    def __init__(
+        self,
+        name: str,
+        config: FunctionAgentConfig,
+        function: Function,
+        resources: Route,
+        *,
+        capture: Capture | None = None,
+    ) -> None:
         super().__init__(
             name,
             resources,
@@ -70,26 +80,35 @@ class FunctionAgent(BoundedAgent):
             max_steps=config.max_steps,
         )
         self.function = function
+        self._capture = capture
 
     def converse(self, rollout: str | None, training: bool) -> _FunctionCalls:
         """The function, or a generator of its own."""
-        return _FunctionCalls(self.name, self.function)
+        recorded = Correlation(rollout, self._capture) if self._capture is not None and rollout is not None else None
+        return _FunctionCalls(self.name, self.function, recorded)
 
 
 class _FunctionCalls:
     """One rollout's calls of the function, or its generator."""
 
-    def __init__(self, name: str, function: Function) -> None:
+    def __init__(self, name: str, function: Function, correlation: Correlation | None) -> None:
         self.cookies = CookieJar()
+        self._correlation = correlation
         self._name = name
         self._function = function
         self._said = Said(name)
         self._running: _Running | None = None
 
+    @property
+    def models_asked(self) -> int:
+        """Models that the function asked so far."""
+        return self._correlation.calls if self._correlation else 0
+
     async def ask(self, params: dict[str, Any]) -> dict[str, Any]:
         """The next step. Raises RolloutFailed for what the function raises, and for what it gives that is no step."""
         try:
-            given = await self._next(codec.loads(codec.dumps(params)))  # a copy: it may do with it what it likes
+            with working_for(self._correlation):
+                given = await self._next(codec.loads(codec.dumps(params)))  # a copy: it may do with it what it likes
         except RolloutFailed:
             raise
         except Exception as error:

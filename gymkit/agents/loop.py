@@ -31,6 +31,10 @@ class Conversation(Protocol):
     cookies: CookieJar
     """What the answering side set."""
 
+    @property
+    def models_asked(self) -> int:
+        """Calls of models on the rollout's record that it made beside its replies."""
+
     async def ask(self, params: dict[str, Any]) -> dict[str, Any]:
         """The next reply: a checked response. Raises ServerError."""
 
@@ -159,10 +163,11 @@ class LoopAgent(AgentServer[Visit]):
     async def _converse(
         self, params: dict[str, Any], tenancy: Tenancy | None, trace: Trace, rollout: str | None, training: bool
     ) -> CookieJar:
-        conversation = self.converse(rollout, training)
+        conversation, began = self.converse(rollout, training), time.perf_counter()
         try:
             await self._loop(params, conversation, tenancy, trace)
         finally:
+            trace.seconds, trace.models_asked = time.perf_counter() - began, conversation.models_asked
             await conversation.aclose()
         return conversation.cookies
 

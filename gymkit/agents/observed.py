@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gymkit.agents.trace import Trace
+from gymkit.servers.correlation import ROOT
 
 _STATUS = {"message": "completed", "calls": "completed", "error": "failed"}
 
@@ -25,17 +26,20 @@ class Invocation:
     """Type of what ended it, None where it ended by itself."""
 
 
-def bundle(source: str, model: str | None, invocations: Sequence[Invocation]) -> dict[str, Any]:
+def bundle(
+    source: str, model: str | None, invocations: Sequence[Invocation], *, by_session: bool = False
+) -> dict[str, Any]:
     """NeMo Gym's ``AgentObservationBundle`` of a session: its invocations and their tool calls, with the gaps named.
 
-    ``model`` is the model server's name; None for an agent that says nothing of its model.
+    ``model`` is the model server's name; None for an agent that says nothing of its model. ``by_session`` says that
+    its model calls name the invocation themselves, as their client's session.
     """
     records: list[dict[str, Any]] = []
     gaps: list[dict[str, Any]] = []
     for number, invocation in enumerate(invocations, start=1):
-        handle = "root" if number == 1 else f"activation-{number}"
+        handle = ROOT if number == 1 else f"activation-{number}"
         records += [_invocation(handle, invocation, model), *_tool_calls(handle, invocation.trace)]
-        if model is None:
+        if model is None and not by_session:
             gaps.append({"code": "model_calls_unavailable", "invocation_id": handle})
     return {"source": source, "records": records, "gaps": gaps}
 

@@ -87,6 +87,8 @@ class RemoteAgent(BoundedAgent):
 class _ServiceCalls:
     """One rollout's calls of the service."""
 
+    models_asked = 0
+
     def __init__(self, agent: RemoteAgent) -> None:
         self.cookies = CookieJar()
         self._agent = agent

@@ -13,7 +13,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from gymkit.agents.failure import RolloutFailed
-from gymkit.agents.loop import LoopAgent, checked_reply
+from gymkit.agents.loop import LoopAgent, as_items, checked_reply
+from gymkit.agents.observed import Invocation, bundle
 from gymkit.agents.tenancy import CONNECT_ATTEMPTS, Tenancy
 from gymkit.agents.trace import Trace
 from gymkit.servers.agent_session import RETRY_WINDOW
@@ -51,7 +52,8 @@ class SimpleAgent(LoopAgent):
     """The server; in a notebook ``gymkit.SimpleAgent`` makes one, in YAML ``simple_agent:`` does.
 
     ``model`` answers ``POST /v1/responses``; ``correlated`` says whether its path names the rollout, as every model
-    server of the contract takes it; ``neighbours`` are servers in this process that sessions may be granted.
+    server of the contract takes it; ``neighbours`` are servers in this process that sessions may be granted;
+    ``observed`` says whether the rollouts of ``/run`` report what they saw, as sessions do.
     """
 
     implementation = "simple_agent"
@@ -65,6 +67,7 @@ class SimpleAgent(LoopAgent):
         *,
         neighbours: Iterable[Route] = (),
         correlated: bool = True,
+        observed: bool = False,
     ) -> None:
         super().__init__(
             name,
@@ -79,6 +82,7 @@ class SimpleAgent(LoopAgent):
         self.model = model
         self.model_name = model.name
         self._correlated = correlated
+        self._observes_runs = observed
 
     async def run(self, row: dict[str, Any]) -> dict[str, Any]:
         """One rollout: the verify reply. Raises Refused (500) when it cannot be done."""
@@ -91,6 +95,10 @@ class SimpleAgent(LoopAgent):
             verified = await self.play(strip_result_fields(row), trace, rollout, self.config.token_id_capture)
         except RolloutFailed as error:
             raise Refused(500, str(error), kind=error.kind) from error
+        if self._observes_runs:
+            task_input = as_items(row["responses_create_params"])["input"]
+            seen = [Invocation(task_input, trace, trace.seconds)]
+            verified["ng_agent_observations"] = bundle(self.implementation, self.model_name, seen)
         return {**verified, "gymkit": trace.fields()}
 
     async def verdict(self, body: dict[str, Any], tenancy: Tenancy) -> dict[str, Any]:
@@ -111,6 +119,8 @@ class SimpleAgent(LoopAgent):
 
 class _ModelCalls:
     """The calls of the model in one rollout or turn."""
+
+    models_asked = 0
 
     def __init__(self, model: Route, rollout: str | None, training: bool) -> None:
         self.cookies = CookieJar()

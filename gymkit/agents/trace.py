@@ -28,6 +28,11 @@ class Trace:
     replies: list[str] = field(default_factory=list)
     """The ids of the agent's replies."""
 
+    seconds: float = 0.0
+    """Wall clock of the conversation, without seed and verdict."""
+    models_asked: int = 0
+    """Calls of models on the rollout's record that the answering side made beside."""
+
     _usages: list[Any] = field(default_factory=list)
 
     def step(self, reply: dict[str, Any], asks: bool) -> None:

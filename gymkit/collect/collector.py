@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from gymkit.collect.evidence import Evidence
 from gymkit.collect.garbage import seldom
 from gymkit.collect.metrics import write_metrics
 from gymkit.collect.outcome import Cause, Outcome, bounds_of_mean
@@ -44,6 +45,7 @@ async def collect(
     rollout_timeout: float = ROLLOUT_TIMEOUT_SECS,
     aggregate: bool = True,
     require_complete: bool = False,
+    evidence: Evidence | None = None,
     progress: Progress | None = None,
     stop: asyncio.Event | None = None,
 ) -> Outcome:
@@ -52,7 +54,8 @@ async def collect(
     ``routes`` has the plan's environment servers by name.
     ``concurrency`` rollouts are in flight at once, each bounded by ``rollout_timeout`` seconds. ``resume`` goes on with
     what is on disk: rollouts with a result, with a terminal failure or without attempts left are not run; with
-    ``again``, the rollouts named there are run again, results or not, and no others. Setting
+    ``again``, the rollouts named there are run again, results or not, and no others. ``evidence`` puts on each row what
+    model servers recorded and agents observed. Setting
     ``stop``, or cancelling, cuts what is in flight; the cut rollouts leave no row and a resume runs them.
     Raises ResumeMismatch, StoreError (the disk), and with ``require_complete`` IncompleteRun once all is written.
     """
@@ -60,7 +63,7 @@ async def collect(
         raise ConfigError(f"concurrency must be at least 1, not {concurrency}")
     progress = progress or Progress()
     past = _start(plan, store, progress, again, resume=resume)
-    run = _Run(plan, store, routes, progress, past, rollout_timeout, stop or asyncio.Event())
+    run = _Run(plan, store, routes, progress, past, rollout_timeout, stop or asyncio.Event(), evidence)
     progress.begin(past.total)
     try:
         with seldom():
@@ -102,6 +105,7 @@ class _Run:
     past: Past
     timeout: float
     stop: asyncio.Event
+    evidence: Evidence | None
     cap: int = field(default_factory=attempt_cap)
     closed: bool = False
     to_retry: int = 0
@@ -154,11 +158,15 @@ class _Run:
             await asyncio.sleep(0)  # an app in this process may answer without ever waiting: let the others in
 
     async def _roll(self, key: Key, row: dict[str, Any]) -> None:
+        if self.evidence is not None:
+            self.evidence.begin(row)
         started_at, began = time.time(), time.perf_counter()
         result = await self._ask(row)
+        seconds = time.perf_counter() - began
+        if self.evidence is not None:
+            await self.evidence.add(row, result, seconds)
         if self.closed:  # the run has been counted without it
             return
-        seconds = time.perf_counter() - began
         try:
             self._keep(key, stamped(row, result, self.plan, started_at, seconds))
         except ValueError as error:  # JSON that can be read but not written: nested too deeply

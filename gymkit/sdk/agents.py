@@ -10,6 +10,7 @@ from gymkit.agents import remote
 from gymkit.errors import ConfigError
 from gymkit.sdk import bridge
 from gymkit.servers.agent import AgentServer
+from gymkit.servers.capture import Capture
 from gymkit.servers.route import Route
 
 if TYPE_CHECKING:
@@ -34,8 +35,11 @@ class Agent(Protocol):
     def settings(self) -> dict[str, Any]:
         """What its results depend on; a resume with other settings is refused."""
 
-    def server(self, resources: Route) -> AgentServer[Any]:
-        """The agent server that does its rollouts in the environment behind ``resources``."""
+    def server(self, resources: Route, capture: Capture | None = None) -> AgentServer[Any]:
+        """The agent server that does its rollouts in the environment behind ``resources``.
+
+        ``capture`` takes the records of the models in this process that it asks.
+        """
 
 
 class RemoteAgent:
@@ -100,8 +104,8 @@ class RemoteAgent:
         """What results depend on: everything but the concurrency."""
         return {"type": "remote_agent", **self.config.model_dump(exclude={"concurrency"})}
 
-    def server(self, resources: Route) -> AgentServer[Any]:
-        """The agent server; the same code runs from YAML."""
+    def server(self, resources: Route, capture: Capture | None = None) -> AgentServer[Any]:
+        """The agent server; the same code runs from YAML. Which models the service asks, it does not say."""
         return remote.RemoteAgent(self.name, self.config, resources)
 
     async def acheck(self, env: Env | None = None, *, timeout: float = 30.0, budget: float = 60.0) -> Report:

@@ -20,6 +20,7 @@ from gymkit.resources import ALIASES, SHIPPED, load
 from gymkit.sdk import package, usersim_configured
 from gymkit.servers.agent import AgentServer
 from gymkit.servers.app import ServerApp
+from gymkit.servers.capture import Capture
 from gymkit.servers.route import Route
 from gymkit.wire.problems import sentences
 
@@ -94,9 +95,15 @@ KNOWN = Catalogue()
 """What ``config.load`` checks settings against."""
 
 
-def app_of(server: ServerInstance, routes: Mapping[str, Route], neighbours: Sequence[Route]) -> ServerApp:
+def app_of(
+    server: ServerInstance,
+    routes: Mapping[str, Route],
+    neighbours: Sequence[Route],
+    capture: Capture | None = None,
+) -> ServerApp:
     """The server that ``server`` describes; ``routes`` are its references, ``neighbours`` all resources servers here.
 
+    ``capture`` takes the records of a model server; with one, agents report what they saw.
     Raises ConfigError for an implementation that we do not ship.
     """
     kind, name = server.server_type, server.implementation
@@ -106,11 +113,11 @@ def app_of(server: ServerInstance, routes: Mapping[str, Route], neighbours: Sequ
     if kind == RESOURCES and server.entrypoint is not None:
         return package.opened(server.entrypoint, server.name, **package_settings(server).model_dump())[0]
     if kind == MODELS and name in models.SHIPPED:
-        return models.load(name)[0](server.name, server.config)
+        return models.load(name)[0](server.name, server.config, capture=capture)
     if (kind, name) not in _MAKERS:
         there = [other for server_type, other in KNOWN if server_type == kind]
         raise ConfigError(f"{server.name}: gymkit has no {name} among its {kind}; {nearest(name, there)}")
-    return _MAKERS[kind, name](server, routes, neighbours)
+    return _MAKERS[kind, name](server, routes, neighbours, capture is not None)
 
 
 def package_settings(server: ServerInstance) -> ResourcesConfig:
@@ -121,29 +128,32 @@ def package_settings(server: ServerInstance) -> ResourcesConfig:
         raise ConfigError(f"{server.name}: {'; '.join(sentences(error, server.settings))}") from None
 
 
-def _remote(server: ServerInstance, routes: Mapping[str, Route], _: Sequence[Route]) -> ServerApp:
+def _remote(server: ServerInstance, routes: Mapping[str, Route], *_: object) -> ServerApp:
     assert isinstance(server.config, RemoteAgentConfig)
     return RemoteAgent(server.name, server.config, routes["resources_server"])
 
 
-def _simple(server: ServerInstance, routes: Mapping[str, Route], neighbours: Sequence[Route]) -> ServerApp:
+def _simple(
+    server: ServerInstance, routes: Mapping[str, Route], neighbours: Sequence[Route], observed: bool
+) -> ServerApp:
     assert isinstance(server.config, SimpleAgentConfig)
     resources = routes.get("resources_server")
-    return SimpleAgent(server.name, server.config, routes["model_server"], resources, neighbours=neighbours)
+    model = routes["model_server"]
+    return SimpleAgent(server.name, server.config, model, resources, neighbours=neighbours, observed=observed)
 
 
-def _relay(server: ServerInstance, routes: Mapping[str, Route], _: Sequence[Route]) -> ServerApp:
+def _relay(server: ServerInstance, routes: Mapping[str, Route], *_: object) -> ServerApp:
     return LegacyAgent(server.name, routes["agent_server"])
 
 
-def _turn(server: ServerInstance, routes: Mapping[str, Route], _: Sequence[Route]) -> ServerApp:
+def _turn(server: ServerInstance, routes: Mapping[str, Route], *_: object) -> ServerApp:
     assert isinstance(server.config, SingleAgentTurnConfig)
     legacy = server.implementation == SingleAgentTurnLegacy.implementation
     kind = SingleAgentTurnLegacy if legacy else SingleAgentTurn
     return kind(server.name, server.config, routes["resources_server"], routes["agent_server"])
 
 
-_MAKERS: Mapping[Key, Callable[[ServerInstance, Mapping[str, Route], Sequence[Route]], ServerApp]] = {
+_MAKERS: Mapping[Key, Callable[[ServerInstance, Mapping[str, Route], Sequence[Route], bool], ServerApp]] = {
     (AGENTS, RemoteAgent.implementation): _remote,
     (AGENTS, SimpleAgent.implementation): _simple,
     (ENVIRONMENTS, LegacyAgent.implementation): _relay,

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from gymkit.collect.collector import ROLLOUT_TIMEOUT_SECS, collect
+from gymkit.collect.evidence import Evidence
 from gymkit.collect.outcome import Outcome
 from gymkit.collect.plan import Expansion, Plan, plan_rollouts
 from gymkit.collect.progress import Key, Progress
@@ -60,6 +61,8 @@ class Collection:
     """Whether the metrics file is written at the end."""
     require_complete: bool = False
     """Whether a rollout without a result is an error at the end."""
+    evidence: Evidence | None = None
+    """Where model calls are recorded, to be put on the rows; None leaves rows as they come."""
     shown: bool = True
     """Whether progress is shown while it runs."""
     closing: Iterable[Closing] = ()
@@ -94,6 +97,7 @@ class Collection:
                     rollout_timeout=self.rollout_timeout,
                     aggregate=self.aggregate,
                     require_complete=self.require_complete,
+                    evidence=self.evidence,
                     progress=self.progress,
                     stop=self._stop[1],
                 )

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from gymkit.agents.remote import RemoteAgent, RemoteAgentConfig
 from gymkit.collect.collector import ROLLOUT_TIMEOUT_SECS
+from gymkit.collect.evidence import Evidence
 from gymkit.collect.plan import Expansion
 from gymkit.collect.routing import ByTaskset, Target
 from gymkit.config import Config, ServerInstance, redacted
@@ -17,6 +18,7 @@ from gymkit.resources import ALIASES
 from gymkit.sdk import usersim_configured
 from gymkit.sdk.catalogue import AGENT_SERVERS, AGENTS, ENVIRONMENTS, MODELS, RESOURCES, app_of
 from gymkit.sdk.collection import Collection, patience
+from gymkit.sdk.observability import capture_of
 from gymkit.sdk.package import identity as identity_of
 from gymkit.sdk.routed import resources_of
 from gymkit.servers.app import ServerApp
@@ -32,12 +34,13 @@ def build(config: Config) -> dict[str, ServerApp]:
     Raises ConfigError for an implementation that we do not ship.
     """
     apps: dict[str, ServerApp] = {}
+    capture = capture_of(config)
     for server_type in (MODELS, RESOURCES, AGENTS, ENVIRONMENTS):
         neighbours = [Route.to_app(name, app) for name, app in apps.items() if app.server_type == RESOURCES]
         for server in config.of_type(server_type):
             routes = {key: Route.to_app(ref.name, apps[ref.name]) for key, ref in server.references.items()}
             own = usersim_configured.server_of(config, server, routes) if _is_usersim(server) else None
-            apps[server.name] = own or app_of(server, routes, neighbours)
+            apps[server.name] = own or app_of(server, routes, neighbours, capture)
     return apps
 
 
@@ -68,6 +71,7 @@ def run_of(
     ``apps`` are the servers in this process (``build``); None reaches those that run already at their URLs.
     The other parameters are those of ``Collection``; ``concurrency`` is by default what the agents allow.
     """
+    capture = capture_of(config)
     fronts = [config.server(target.environment_server, ENVIRONMENTS) for target in routing.targets]
     bounds = [remote_config(config.server(name, AGENTS)) for front in fronts for name in front.agents]
     slots = min((each.concurrency for each in bounds if each), default=IN_FLIGHT)
@@ -91,6 +95,7 @@ def run_of(
         resume=resume,
         aggregate=aggregate,
         require_complete=require_complete,
+        evidence=Evidence(capture) if capture else None,
         closing=() if apps is None else tuple(apps.values()),
     )
 

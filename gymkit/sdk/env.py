@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from gymkit.collect.evidence import Evidence
 from gymkit.collect.outcome import Outcome
 from gymkit.collect.plan import Expansion
 from gymkit.collect.progress import Key
@@ -23,6 +24,7 @@ from gymkit.sdk.package import configuration, identity
 from gymkit.sdk.protocol import Protocol, episodes, front_of, settings_of
 from gymkit.sdk.session import Session
 from gymkit.sdk.skills import skills_for
+from gymkit.servers.capture import Capture, MemoryCapture
 from gymkit.servers.resources import ResourcesServer
 from gymkit.servers.route import Route, base_url_problem
 from gymkit.shipped import shipped
@@ -214,6 +216,9 @@ class Env:
             Laid over each task's ``responses_create_params``.
         require_complete:
             Raise IncompleteRun at the end when a rollout has no result.
+        capture:
+            Whether the calls of a ``gk.Model`` are recorded on the rows, with what the agent saw of its own work; False
+            makes small rows. A capture that servers elsewhere write to (``FileCapture(directory)``) is read from there.
         progress:
             False: show nothing while it runs.
         skills:
@@ -259,13 +264,15 @@ class Env:
         params: Mapping[str, Any] | None = None,
         again: frozenset[Key] | None = None,
         require_complete: bool = False,
+        capture: bool | Capture = True,
         progress: bool = True,
         protocol: Protocol | None = None,
         skills: str | os.PathLike[str] | None = None,
     ) -> Collection:
         """The run that ``rollouts`` does, not begun; parameters as there."""
         resources = self.route()
-        server = agent.server(resources)
+        records = MemoryCapture() if capture is True else capture or None
+        server = agent.server(resources, records)
         front = front_of(protocol, server, resources, agent.run_timeout)
         in_flight = concurrency or agent.concurrency
         check_task = None if self._server is None else self._server.check_task
@@ -291,6 +298,7 @@ class Env:
             resume=resume,
             again=again,
             require_complete=require_complete,
+            evidence=Evidence(records, expected=capture is not True) if records is not None else None,
             shown=progress,
             closing=[server],
         )

@@ -14,6 +14,7 @@ from gymkit.sdk.catalogue import AGENTS, KNOWN, MODELS, RESOURCES, app_of, packa
 from gymkit.sdk.collection import TaskSource
 from gymkit.sdk.configured import IN_FLIGHT, identity, remote_config
 from gymkit.servers.agent import AgentServer
+from gymkit.servers.capture import Capture
 from gymkit.servers.resources import ResourcesServer
 from gymkit.servers.route import Route
 from gymkit.shipped import shipped
@@ -34,12 +35,13 @@ class ConfiguredAgent:
         """What its results depend on, without secrets."""
         return identity(self._config, self._instance)
 
-    def server(self, resources: Route) -> AgentServer[Any]:
-        """The agent server."""
+    def server(self, resources: Route, capture: Capture | None = None) -> AgentServer[Any]:
+        """The agent server; its model server records in ``capture``."""
         routes = {"resources_server": resources}
         if model := self._instance.references.get("model_server"):
-            routes["model_server"] = Route.to_app(model.name, app_of(self._config.server(model.name, MODELS), {}, ()))
-        server = app_of(self._instance, routes, (resources,))
+            app = app_of(self._config.server(model.name, MODELS), {}, (), capture)
+            routes["model_server"] = Route.to_app(model.name, app)
+        server = app_of(self._instance, routes, (resources,), capture)
         assert isinstance(server, AgentServer)
         return server
 

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from gymkit.agents.function import Function, FunctionAgent, FunctionAgentConfig
 from gymkit.errors import ConfigError
 from gymkit.servers.agent import AgentServer
+from gymkit.servers.capture import Capture
 from gymkit.servers.route import Route
 from gymkit.wire.problems import sentences
 
@@ -158,9 +159,9 @@ class Agent:
             "source": digest(self.function),
         }
 
-    def server(self, resources: Route) -> AgentServer[Any]:
-        """The agent server."""
-        return FunctionAgent(self.name, self.config, self.function, resources)
+    def server(self, resources: Route, capture: Capture | None = None) -> AgentServer[Any]:
+        """The agent server; every ``gk.Model`` that the function asks is recorded in ``capture``."""
+        return FunctionAgent(self.name, self.config, self.function, resources, capture=capture)
 
     def __repr__(self) -> str:
         return f"<Agent {self.name}>"

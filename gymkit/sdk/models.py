@@ -10,6 +10,7 @@ from pydantic import BaseModel, SecretStr, ValidationError
 from gymkit.errors import BadStatus, ConfigError
 from gymkit.sdk import bridge
 from gymkit.servers.capture import Capture
+from gymkit.servers.correlation import ROOT, current
 from gymkit.servers.hosting import LOOPBACK, Hosted, serve
 from gymkit.servers.model import ModelServer
 from gymkit.servers.route import Route
@@ -167,10 +168,15 @@ class Model:
     ask = bridge.twin(aask)
 
     async def _ask(self, params: dict[str, Any]) -> str:
-        server = self.server()
+        recorded = current()  # asked from inside an agent's function, it is a call of that rollout
+        path, session = "/v1/responses", {}
+        if recorded is not None:
+            recorded.calls += 1
+            path, session = recorded.path(path, training=self._token_ids), {"x-session-id": ROOT}
+        server = self.server(capture=recorded.capture if recorded else None)
         route = Route.to_app(server.name, server)
         try:
-            reply = await route.post("/v1/responses", params)
+            reply = await route.post(path, params, headers=session)
         finally:
             await server.aclose()
         if reply.status != 200:
@@ -178,6 +184,10 @@ class Model:
                 reply.json_object()["error"]["message"], server=self.name, url=self.url, status=reply.status
             )
         return "".join(message_text(item) for item in reply.json_object()["output"] if item["type"] == "message")
+
+    @property
+    def _token_ids(self) -> bool:
+        return any(getattr(self.config, name, False) for name in ("return_token_id_information", "token_ids"))
 
     def __repr__(self) -> str:
         return f"<Model {self.name} {self.url}>"

@@ -10,6 +10,7 @@ from gymkit.agents import simple
 from gymkit.errors import ConfigError
 from gymkit.sdk.models import Model
 from gymkit.servers.agent import AgentServer
+from gymkit.servers.capture import Capture
 from gymkit.servers.route import Route, base_url_problem
 from gymkit.wire.problems import sentences
 
@@ -64,14 +65,21 @@ class SimpleAgent:
         model = self.model.settings() if isinstance(self.model, Model) else {"url": self._place}
         return {"type": "simple_agent", "max_steps": self.config.max_steps, "model": model}
 
-    def server(self, resources: Route) -> AgentServer[Any]:
-        """The agent server; the same code runs from YAML."""
+    def server(self, resources: Route, capture: Capture | None = None) -> AgentServer[Any]:
+        """The agent server; the same code runs from YAML. A ``gk.Model`` is recorded in ``capture``."""
         correlated = not isinstance(self.model, str)
-        return simple.SimpleAgent(self.name, self.config, self._route(), resources, correlated=correlated)
+        return simple.SimpleAgent(
+            self.name,
+            self.config,
+            self._route(capture),
+            resources,
+            correlated=correlated,
+            observed=capture is not None and correlated,
+        )
 
-    def _route(self) -> Route:
+    def _route(self, capture: Capture | None) -> Route:
         if isinstance(self.model, Model):
-            return Route.to_app(MODEL_SERVER, self.model.server(MODEL_SERVER), owned=True)
+            return Route.to_app(MODEL_SERVER, self.model.server(MODEL_SERVER, capture=capture), owned=True)
         return Route.to_url(MODEL_SERVER, self.model) if isinstance(self.model, str) else self.model
 
     @property

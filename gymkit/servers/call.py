@@ -128,6 +128,13 @@ class CallRecord:
                 made[name], made[f"{name}_raw"] = None, body.decode("utf-8", "replace")
         return made
 
+    def light(self) -> dict[str, Any]:
+        """The same for whoever writes it on: the bodies of a call that went well stay bytes (``codec.Raw``)."""
+        request, response = codec.Raw.of(self.request), codec.Raw.of(self.response)
+        if self.facts["status_code"] != 200 or not request or not response:
+            return self.fields()
+        return {**self.facts, "request": request, "response": response}
+
 
 def record_of(call: ModelCall, server: str, status: int | None, request: bytes, response: bytes) -> CallRecord:
     """The record of ``call``, which ends now; ``status`` is what the client gets."""
@@ -148,6 +155,8 @@ def record_of(call: ModelCall, server: str, status: int | None, request: bytes, 
         "upstream_status_code": call.upstream_status_code,
         "local_response_reason": call.local_response_reason,
     }
+    if call.training:
+        facts["token_capture"] = True
     if call.tokens is not None:
         facts["tokens"] = call.tokens
     if call.dropped:

@@ -58,6 +58,10 @@ class Capture(ABC):
         self.clear(rollout)
         return captured
 
+    @abstractmethod
+    async def collect(self, rollout: str) -> Captured:
+        """What is known of ``rollout``, which has ended: memory is given back, files stay as evidence."""
+
 
 class MemoryCapture(Capture):
     """In this process: the bodies as they came, parsed when they are read. Over ``limit`` bytes the oldest go.
@@ -93,6 +97,15 @@ class MemoryCapture(Capture):
         with self._lock:
             self._size -= sum(record.size for record in self._records.pop(rollout, ()))
             self._lost.pop(rollout, None)
+
+    async def collect(self, rollout: str) -> Captured:
+        """Take the records out, the bodies of good calls as bytes (``codec.Raw``): they are only written on."""
+        with self._lock:
+            records = self._records.pop(rollout, [])
+            self._size -= sum(record.size for record in records)
+            lost = rollout in self._lost
+            self._lost.pop(rollout, None)
+        return Captured([record.light() for record in records], lost)
 
     def _lose(self, rollout: str) -> None:
         if rollout not in self._lost:
@@ -145,6 +158,10 @@ class FileCapture(Capture):
         """Remove the files of ``rollout``."""
         self._file(rollout).unlink(missing_ok=True)
         self._mark(rollout).unlink(missing_ok=True)
+
+    async def collect(self, rollout: str) -> Captured:
+        """Read, beside whatever else goes on."""
+        return await asyncio.to_thread(self.read, rollout)
 
     def _append(self, record: CallRecord) -> None:
         try:

@@ -20,7 +20,7 @@ def dumps(value: Any) -> bytes:
     that JSON has no place for, ValueError for what is nested too deeply to be read again.
     """
     try:
-        return orjson.dumps(value)
+        return orjson.dumps(value, default=_packed)
     except TypeError:
         return _dumps_slowly(value)
 
@@ -33,9 +33,35 @@ def dumps_sorted(value: Any) -> bytes:
         return _dumps_slowly(value, sort_keys=True)
 
 
+class Raw(bytes):
+    """JSON that is written as it is, without being read: for what was read before, in one line of UTF-8."""
+
+    @classmethod
+    def of(cls, data: bytes) -> Raw | None:
+        """``data`` to be written as it is; None where it could break a line or is no UTF-8."""
+        if b"\n" in data or b"\r" in data:
+            return None
+        try:
+            return cls(data) if data.isascii() or data.decode() else None
+        except UnicodeDecodeError:
+            return None
+
+
+def _packed(value: Any) -> Any:
+    if isinstance(value, Raw):
+        return orjson.Fragment(value)
+    raise TypeError(f"{type(value).__name__} has no place in JSON")
+
+
+def _unpacked(value: Any) -> Any:
+    if isinstance(value, Raw):
+        return loads(value)
+    raise TypeError(f"{type(value).__name__} has no place in JSON")
+
+
 def _dumps_slowly(value: Any, *, sort_keys: bool = False) -> bytes:
     try:
-        text = json.dumps(value, separators=(",", ":"), sort_keys=sort_keys)
+        text = json.dumps(value, separators=(",", ":"), sort_keys=sort_keys, default=_unpacked)
         if "NaN" in text or "Infinity" in text:
             text = json.dumps(json.loads(text, parse_constant=lambda _: None), separators=(",", ":"))
     except RecursionError as error:

@@ -1,0 +1,183 @@
+"""What a captured model call says, whatever its dialect: the reply's words, its tool calls, its tokens.
+
+Bodies come from anybody's server, so nothing here raises for one: what has another shape says nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from gymkit.wire import codec
+from gymkit.wire.dialects.reasoning import reasoning_text
+from gymkit.wire.responses import message_text
+
+
+class Asked(msgspec.Struct, gc=False):
+    """A request of which only the end is of interest."""
+
+    input: str | list[msgspec.Raw] | None = None
+    """Of the Responses API."""
+    messages: list[msgspec.Raw] | None = None
+    """Of the other dialects."""
+
+
+_ASKED = msgspec.json.Decoder(Asked)
+
+
+@dataclass(slots=True)
+class Tokens:
+    """Counts; None where the reply did not say."""
+
+    read: int | None = None
+    """Of the prompt, cached ones included."""
+    written: int | None = None
+    """Of the reply."""
+    reasoning: int | None = None
+    """Of the reply, reasoning."""
+    total: int | None = None
+    """Both."""
+    cached: int | None = None
+    """Of the prompt, from a cache."""
+    cache_creation: int | None = None
+    """Of the prompt, written to a cache."""
+
+
+@dataclass(slots=True)
+class Said:
+    """A reply."""
+
+    text: str = ""
+    """The messages."""
+    reasoning: str | None = None
+    """The thoughts."""
+    tool_calls: list[dict[str, Any]] = field(default_factory=list)
+    """What it asks for: ``call_id``, ``name``, ``arguments`` (text)."""
+    finish_reason: str | None = None
+    """Why it ended, in the dialect's word."""
+    status: str | None = None
+    """What the reply says of itself; only a Response does."""
+    tokens: Tokens = field(default_factory=Tokens)
+    """What it cost."""
+
+
+def said(dialect: str, response: Mapping[str, Any]) -> Said:
+    """What the reply ``response`` of a call in ``dialect`` says."""
+    try:
+        return _READERS.get(dialect, _responses)(response)
+    except (AttributeError, KeyError, TypeError, IndexError):
+        return Said()
+
+
+def question(dialect: str, request: Any) -> str | None:
+    """The last thing that a model was given by somebody else: a message, or a tool's output."""
+    name = "input" if dialect == "responses" else "messages"
+    if isinstance(request, codec.Raw):
+        items = _beginning(request, name)
+    else:
+        items = request.get(name) if isinstance(request, dict) else None
+    if isinstance(items, str):
+        return items
+    last = items[-1] if isinstance(items, list) and items else None
+    if isinstance(last, msgspec.Raw):
+        last = codec.loads(bytes(last))
+    if not isinstance(last, dict):
+        return None
+    output = last.get("output")
+    text = output if isinstance(output, str) else message_text({"content": output or last.get("content")})
+    return text or None
+
+
+def _beginning(request: codec.Raw, name: str) -> Any:
+    """The field ``name`` of a request, its items unread: a conversation is long, and only its end is wanted."""
+    try:
+        return getattr(_ASKED.decode(request), name)
+    except msgspec.MsgspecError:
+        return codec.loads(request).get(name)
+
+
+def _responses(response: Mapping[str, Any]) -> Said:
+    output = response.get("output") or []
+    usage, details = response.get("usage") or {}, response.get("incomplete_details") or {}
+    read, written = usage.get("input_tokens_details") or {}, usage.get("output_tokens_details") or {}
+    thoughts = [text for item in output if item.get("type") == "reasoning" and (text := reasoning_text(item))]
+    return Said(
+        text="".join(message_text(item) for item in output if item.get("type", "message") == "message"),
+        reasoning="\n".join(thoughts) or None,
+        tool_calls=[_call(item, item.get("call_id")) for item in output if item.get("type") == "function_call"],
+        finish_reason=_text(details.get("reason")),
+        status=_text(response.get("status")),
+        tokens=Tokens(
+            _count(usage.get("input_tokens")),
+            _count(usage.get("output_tokens")),
+            _count(written.get("reasoning_tokens")),
+            _count(usage.get("total_tokens")),
+            _count(read.get("cached_tokens")),
+            _count(read.get("cache_write_tokens")),
+        ),
+    )
+
+
+def _chat(response: Mapping[str, Any]) -> Said:
+    choice = response["choices"][0]
+    message, usage = choice["message"], response.get("usage") or {}
+    read, written = usage.get("prompt_tokens_details") or {}, usage.get("completion_tokens_details") or {}
+    return Said(
+        text=message_text(message) or message.get("refusal") or "",
+        reasoning=message.get("reasoning_content") or message.get("reasoning") or None,
+        tool_calls=[_call(each["function"], each.get("id")) for each in message.get("tool_calls") or ()],
+        finish_reason=_text(choice.get("finish_reason")),
+        tokens=Tokens(
+            _count(usage.get("prompt_tokens")),
+            _count(usage.get("completion_tokens")),
+            _count(written.get("reasoning_tokens")),
+            _count(usage.get("total_tokens")),
+            _count(read.get("cached_tokens")),
+            _count(read.get("cache_write_tokens")),
+        ),
+    )
+
+
+def _messages(response: Mapping[str, Any]) -> Said:
+    blocks, usage = response["content"], response.get("usage") or {}
+    cached, created = _count(usage.get("cache_read_input_tokens")), _count(usage.get("cache_creation_input_tokens"))
+    read, written = _count(usage.get("input_tokens")), _count(usage.get("output_tokens"))
+    if read is not None:  # this dialect counts what a cache read or wrote apart
+        read += (cached or 0) + (created or 0)
+    thoughts = [block.get("thinking") or "" for block in blocks if block.get("type") == "thinking"]
+    return Said(
+        text="".join(block.get("text") or "" for block in blocks if block.get("type") == "text"),
+        reasoning="\n".join(thoughts) or None,
+        tool_calls=[_used(block) for block in blocks if block.get("type") == "tool_use"],
+        finish_reason=_text(response.get("stop_reason")),
+        tokens=Tokens(
+            read,
+            written,
+            _count((usage.get("output_tokens_details") or {}).get("thinking_tokens")),
+            None if read is None or written is None else read + written,
+            cached,
+            created,
+        ),
+    )
+
+
+def _call(function: Mapping[str, Any], call_id: Any) -> dict[str, Any]:
+    return {"call_id": call_id, "name": function.get("name"), "arguments": function.get("arguments")}
+
+
+def _used(block: Mapping[str, Any]) -> dict[str, Any]:
+    return {"call_id": block.get("id"), "name": block.get("name"), "arguments": block.get("input")}
+
+
+def _count(value: Any) -> int | None:
+    return value if type(value) is int else None
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+_READERS = {"responses": _responses, "chat": _chat, "messages": _messages}
