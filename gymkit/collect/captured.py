@@ -36,12 +36,13 @@ class Call:
         """Id that the model server gave it."""
         self.server: str | None = (record.get("model_ref") or {}).get("name")
         """Name of the model server."""
-        self.succeeded = status is not None and status < 400 and isinstance(response, dict)
+        reply = response if status is not None and status < 400 and isinstance(response, dict) else None
+        self.succeeded = reply is not None
         """Whether the client got a reply. A failed call's body says nothing of a model."""
-        self.said = said(record.get("dialect") or "", response) if self.succeeded else Said()
-        self.response_id: str | None = response.get("id") if self.succeeded else None
+        self.said = said(record.get("dialect") or "", reply) if reply is not None else Said()
+        self.response_id: str | None = reply.get("id") if reply is not None else None
         """Id of the response."""
-        self.model: str | None = response.get("model") if self.succeeded else None
+        self.model: str | None = reply.get("model") if reply is not None else None
         """Name of the model that answered."""
 
     def reference(self) -> dict[str, Any]:

@@ -49,7 +49,7 @@ class Raw(bytes):
 
 def _packed(value: Any) -> Any:
     if isinstance(value, Raw):
-        return orjson.Fragment(value)
+        return orjson.Fragment(bytes(value))  # it takes nothing but plain bytes
     raise TypeError(f"{type(value).__name__} has no place in JSON")
 
 
