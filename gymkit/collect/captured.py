@@ -5,19 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from gymkit.collect.said import Said, said
+from gymkit.collect.said import Said, outline, said
 from gymkit.wire import codec
 from gymkit.wire.trajectory import CallEntry
 
-_COPIED = (
-    *("model_call_id", "client_session_id", "model_ref", "dialect", "status_code", "upstream_attempted"),
-    *("response_source", "upstream_status_code", "local_response_reason", "started_at", "completed_at"),
-    *("error_category", "latency_ttft_ms"),
-)
-_METADATA = (
-    *("model_ref", "dialect", "status_code", "upstream_attempted", "response_source", "upstream_status_code"),
-    *("local_response_reason", "error_category", "latency_ttft_ms"),
-)
+_ELSEWHERE = ("request", "response", "request_raw", "response_raw", "latency_ms", "tokens", "token_capture")
+"""What the brief form leaves out of a record."""
 
 
 class Call:
@@ -28,7 +21,7 @@ class Call:
     def __init__(self, index: int, record: Mapping[str, Any]) -> None:
         status, response = record.get("status_code"), record.get("response")
         if isinstance(response, codec.Raw):
-            response = codec.loads(response)
+            response = outline(response)
         self.index = index
         """Order of recording, from 0."""
         self.record = record
@@ -57,8 +50,8 @@ class Call:
     def entry(self) -> CallEntry:
         """It in brief."""
         told, tokens = self.said, self.said.tokens
-        entry: dict[str, Any] = {name: self.record.get(name) for name in _COPIED}
-        entry |= {
+        entry: dict[str, Any] = {
+            **self.record,
             "response_id": self.response_id,
             "call_index": self.index,
             "model": self.model,
@@ -75,8 +68,8 @@ class Call:
             "cache_creation_tokens": tokens.cache_creation,
             "latency_total_ms": self.record.get("latency_ms"),
         }
-        if dropped := self.record.get("dropped"):
-            entry["dropped"] = dropped
+        for name in _ELSEWHERE:
+            entry.pop(name, None)
         return entry  # type: ignore[return-value]
 
     def whole(self) -> dict[str, Any]:
@@ -90,11 +83,19 @@ class Call:
             "request": record.get("request_raw", record.get("request")),
             "response": record.get("response_raw", record.get("response")),
             "response_metadata": {
-                **{name: record.get(name) for name in _METADATA},
                 "response_id": self.response_id,
+                "model_ref": record.get("model_ref"),
                 "model": self.model,
+                "dialect": record.get("dialect"),
+                "status_code": record.get("status_code"),
                 "response_status": told.status,
                 "finish_reason": told.finish_reason,
+                "upstream_attempted": record.get("upstream_attempted"),
+                "response_source": record.get("response_source"),
+                "upstream_status_code": record.get("upstream_status_code"),
+                "local_response_reason": record.get("local_response_reason"),
+                "error_category": record.get("error_category"),
+                "latency_ttft_ms": record.get("latency_ttft_ms"),
             },
             "token_stats": {
                 "prompt_tokens": told.tokens.read,

@@ -158,13 +158,12 @@ class _Run:
             await asyncio.sleep(0)  # an app in this process may answer without ever waiting: let the others in
 
     async def _roll(self, key: Key, row: dict[str, Any]) -> None:
-        if self.evidence is not None:
-            self.evidence.begin(row)
+        records = self.evidence.begin(row) if self.evidence is not None else None
         started_at, began = time.time(), time.perf_counter()
         result = await self._ask(row)
         seconds = time.perf_counter() - began
-        if self.evidence is not None:
-            await self.evidence.add(row, result, seconds)
+        if self.evidence is not None and records is not None:
+            await self.evidence.add(records, row, result, seconds)
         if self.closed:  # the run has been counted without it
             return
         try:

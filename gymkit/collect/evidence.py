@@ -38,19 +38,21 @@ class Evidence:
         self._capture = capture
         self._expected = expected
 
-    def begin(self, planned: Mapping[str, Any]) -> None:
-        """The rollout ``planned`` is about to be sent: what an earlier one of the same name left is forgotten."""
+    def begin(self, planned: Mapping[str, Any]) -> str | None:
+        """The rollout ``planned`` is about to be sent: what an earlier one of the same name left is forgotten.
+
+        Returns the name of its records; None for one that cannot have any.
+        """
         if (key := _key_of(planned)) is None:
-            return
+            return None
         try:
             self._capture.clear(key)
         except OSError as error:
             log.warning("rollout %s: older records of its model calls cannot be removed: %s", key, error)
+        return key
 
-    async def add(self, planned: Mapping[str, Any], result: Row, seconds: float) -> None:
-        """Put the evidence of the rollout ``planned`` on its ``result``, which took ``seconds``."""
-        if (key := _key_of(planned)) is None:
-            return
+    async def add(self, key: str, planned: Mapping[str, Any], result: Row, seconds: float) -> None:
+        """Put the records under ``key`` of the rollout ``planned`` on its ``result``, which took ``seconds``."""
         try:
             captured = await self._capture.collect(key)
             gaps = self._gaps(captured)

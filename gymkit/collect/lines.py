@@ -6,7 +6,7 @@ A file may have been cut by a killed process. What is wrong with it is reported 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -64,15 +64,15 @@ def read_raw(file: IO[bytes]) -> Iterator[Raw]:
         offset += len(data)
 
 
-def read(path: Path, problems: list[Problem]) -> Iterator[Line]:
-    """Yield the rows of ``path``, one in memory at a time.
+def read(path: Path, problems: list[Problem], load: Callable[[bytes], Any] = codec.loads) -> Iterator[Line]:
+    """Yield the rows of ``path``, one in memory at a time, as ``load`` reads them (it raises ValueError).
 
     A line that is blank or holds no JSON object is left out and added to ``problems``. Raises OSError.
     """
     with path.open("rb") as file:
         for number, offset, data in read_raw(file):
             try:
-                row = decode(data)
+                row = decode(data, load)
             except ValueError as error:
                 problems.append(Problem(f"{path}:{number}", str(error), blank=not data.strip()))
             else:
@@ -96,12 +96,12 @@ def _refuse_broken(problems: list[Problem]) -> None:
         raise StoreError(str(broken[0]))
 
 
-def decode(data: bytes) -> dict[str, Any]:
+def decode(data: bytes, load: Callable[[bytes], Any] = codec.loads) -> dict[str, Any]:
     """The row in a line. Raises ValueError with the reason."""
     if not data.strip():
         raise ValueError("the line is blank")
     try:
-        row = codec.loads(data)
+        row = load(data)
     except ValueError as error:
         raise ValueError(f"the line is not JSON: {error}") from error
     if not isinstance(row, dict):

@@ -7,6 +7,8 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import msgspec
+
 from gymkit.collect.resume import key_of
 from gymkit.collect.routing import Target
 from gymkit.collect.store import Store
@@ -64,6 +66,30 @@ def stripped(row: Mapping[str, Any]) -> dict[str, Any]:
     return slim
 
 
+def slim(line: bytes) -> Any:
+    """The row in ``line`` without what the metrics leave out, which is most of it. Raises ValueError."""
+    try:
+        fields = _FIELDS.decode(line)
+        spent = _SPENT.decode(fields.get("response", b"null"))
+    except (msgspec.MsgspecError, RecursionError):
+        return codec.loads(line)
+    kept = {key: codec.loads(bytes(value)) for key, value in fields.items() if key not in _LEFT_OUT}
+    return kept if spent is None else {**kept, "response": msgspec.to_builtins(spent)}
+
+
+class Spent(msgspec.Struct, gc=False, omit_defaults=True):
+    """What is kept of a response."""
+
+    usage: Any = msgspec.UNSET
+    """Its tokens."""
+    incomplete_details: Any = msgspec.UNSET
+    """Why it was cut."""
+
+
+_FIELDS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_SPENT: Final = msgspec.json.Decoder(Spent | None)
+
+
 def _payloads(store: Store, targets: Sequence[Target]) -> dict[str, bytes]:
     """The requests' bodies by environment server, rows in the order of task and rollout.
 
@@ -71,7 +97,7 @@ def _payloads(store: Store, targets: Sequence[Target]) -> dict[str, bytes]:
     """
     names = [target.environment_server for target in targets]
     servers: dict[str, dict[tuple[int, int], bytes]] = {}
-    for line in store.results():
+    for line in store.results(slim):
         name = line.row.get("_ng_environment_server")
         rows = servers.setdefault(name if name in names else names[0], {})
         key = key_of(line.row)

@@ -25,6 +25,30 @@ class Asked(msgspec.Struct, gc=False):
     """Of the other dialects."""
 
 
+class Replied(msgspec.Struct, gc=False):
+    """What is of interest in a reply of any dialect: not the request's tools and instructions, which it repeats."""
+
+    id: Any = None
+    """Its id."""
+    model: Any = None
+    """Who answered."""
+    status: Any = None
+    """What it says of itself."""
+    incomplete_details: Any = None
+    """Why it was cut."""
+    output: Any = None
+    """Of the Responses API: its items."""
+    choices: Any = None
+    """Of Chat Completions."""
+    content: Any = None
+    """Of Messages: its blocks."""
+    stop_reason: Any = None
+    """Of Messages: why it ended."""
+    usage: Any = None
+    """Its tokens."""
+
+
+_REPLIED = msgspec.json.Decoder(Replied)
 _ASKED = msgspec.json.Decoder(Asked)
 
 
@@ -72,6 +96,14 @@ def said(dialect: str, response: Mapping[str, Any]) -> Said:
         return Said()
 
 
+def outline(response: codec.Raw) -> Any:
+    """A reply in JSON as far as it is of interest here."""
+    try:
+        return msgspec.structs.asdict(_REPLIED.decode(response))
+    except (msgspec.MsgspecError, RecursionError):
+        return codec.loads(response)
+
+
 def question(dialect: str, request: Any) -> str | None:
     """The last thing that a model was given by somebody else: a message, or a tool's output."""
     name = "input" if dialect == "responses" else "messages"
@@ -95,19 +127,21 @@ def _beginning(request: codec.Raw, name: str) -> Any:
     """The field ``name`` of a request, its items unread: a conversation is long, and only its end is wanted."""
     try:
         return getattr(_ASKED.decode(request), name)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return codec.loads(request).get(name)
 
 
 def _responses(response: Mapping[str, Any]) -> Said:
     output = response.get("output") or []
+    kinds = [item.get("type", "message") for item in output]
     usage, details = response.get("usage") or {}, response.get("incomplete_details") or {}
     read, written = usage.get("input_tokens_details") or {}, usage.get("output_tokens_details") or {}
-    thoughts = [text for item in output if item.get("type") == "reasoning" and (text := reasoning_text(item))]
+    by_kind = list(zip(kinds, output, strict=True))
+    thoughts = [text for kind, item in by_kind if kind == "reasoning" and (text := reasoning_text(item))]
     return Said(
-        text="".join(message_text(item) for item in output if item.get("type", "message") == "message"),
+        text="".join([message_text(item) for kind, item in by_kind if kind == "message"]),
         reasoning="\n".join(thoughts) or None,
-        tool_calls=[_call(item, item.get("call_id")) for item in output if item.get("type") == "function_call"],
+        tool_calls=[_call(item, item.get("call_id")) for kind, item in by_kind if kind == "function_call"],
         finish_reason=_text(details.get("reason")),
         status=_text(response.get("status")),
         tokens=Tokens(

@@ -134,9 +134,9 @@ class Store:
         """The planned rollouts, in the order of the file."""
         return self._read(self.paths.materialized)
 
-    def results(self) -> Iterator[Line]:
-        """The rows of the main file."""
-        return self._read(self.paths.rollouts)
+    def results(self, load: Callable[[bytes], Any] = codec.loads) -> Iterator[Line]:
+        """The rows of the main file; ``load`` may read less of a line than all of it."""
+        return self._read(self.paths.rollouts, load)
 
     def failed(self) -> Iterator[Line]:
         """The rows of the failures sidecar."""
@@ -160,7 +160,7 @@ class Store:
         """Remove aggregate metrics that no longer describe the rows."""
         self.paths.metrics.unlink(missing_ok=True)
 
-    def _read(self, path: Path) -> Iterator[Line]:
+    def _read(self, path: Path, load: Callable[[bytes], Any] = codec.loads) -> Iterator[Line]:
         problems: list[Problem] = []
-        yield from read(path, problems)
+        yield from read(path, problems, load)
         self._problems.update(dict.fromkeys(problems))

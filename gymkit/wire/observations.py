@@ -82,7 +82,7 @@ class AgentInvocation(Strict):
     """What ended it, where it failed."""
     model_calls: list[ModelCallRef] = Field(default_factory=list)
     """The model calls that it says are its own."""
-    conversation: list[dict[str, Any]] = Field(default_factory=list)
+    conversation: list[Any] = Field(default_factory=list)
     """Responses items, the ones it was given first."""
 
 

@@ -47,7 +47,7 @@ def ours(who: str, model: gk.Model, tasks: Sequence[dict[str, Any]], in_flight: 
     env, agent = gk.Env("counter", tasks=tasks), gk.SimpleAgent(model, concurrency=in_flight)
     with tempfile.TemporaryDirectory(prefix="gymkit-bench-") as folder:
         used, start = time.process_time(), time.perf_counter()
-        found = env.rollouts(agent, output=Path(folder) / "rollouts.jsonl", progress=False)
+        found = env.rollouts(agent, output=Path(folder) / "rollouts.jsonl", capture=False, progress=False)
         seconds = time.perf_counter() - start
     assert found.outcome is not None
     assert found.outcome.mean == 1.0, found.outcome
