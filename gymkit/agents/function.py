@@ -118,8 +118,12 @@ class _FunctionCalls:
 
     async def aclose(self) -> None:
         """Let a generator that was not at its end clean up."""
-        if self._running is not None:
-            await self._running.aclose()
+        try:
+            if self._running is not None:
+                await self._running.aclose()
+        finally:
+            if self._correlation is not None:
+                await self._correlation.aclose()
 
     async def _next(self, params: dict[str, Any]) -> Any:
         if self._running is None:

@@ -10,7 +10,11 @@ trajectories   item                 what was said and done, in order
 tool_calls     call of a function   what was asked of the tools, and what came back
 failures       failed attempt       what went wrong
 conversations  message              what a simulated user and an assistant said
-invocations    call of a model      who spoke in a simulation, at what cost
+invocations    activation           who was active, an agent or a speaker, at what cost
+model_calls    captured call        who called which model, what came of it, at what cost
+turns          turn of an agent     what stood before the model, and what it answered
+gaps           gap                  what the evidence does not say
+training     policy sample        which tokens the policy wrote, and what they earned
 outcomes       result               how a simulation ended, and the verdict on it
 audit          check of a user      whether the simulated user kept to its part
 ============== ==================== ========================================================

@@ -121,11 +121,19 @@ def _moments(values: Sequence[Any]) -> ExtensionArray:
     return pd.DatetimeIndex(ticks.view("M8[us]"), tz="UTC").array
 
 
+def _objects(values: Sequence[Any]) -> ExtensionArray:
+    cells = np.empty(len(values), dtype=object)
+    for index, value in enumerate(values):  # an assignment at once would look into arrays
+        cells[index] = value
+    return pd.arrays.NumpyExtensionArray(cells)
+
+
 ARRAYS: Final[Mapping[str, Callable[[Sequence[Any]], ExtensionArray]]] = {
     "Int64": _integers,
     "Float64": _numbers,
     "boolean": _flags,
     "string": _texts,
     MOMENT: _moments,
+    "object": _objects,
 }
 """How the cells of a column become an array, by dtype; ``category`` is the business of ``column.Gathered``."""

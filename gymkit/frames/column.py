@@ -26,7 +26,8 @@ class Column(Generic[Source]):
     name: str
     """Name of the column."""
     dtype: str
-    """``Int64``, ``Float64``, ``boolean``, ``string``, ``category`` or ``datetime64[us, UTC]``."""
+    """``Int64``, ``Float64``, ``boolean``, ``string``, ``category``, ``datetime64[us, UTC]``, or ``object`` for
+    arrays."""
     source: Callable[[Source], Any]
     """Where its cell comes from: given what a row is made of, the cell."""
     meaning: str

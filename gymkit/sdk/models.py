@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Literal
 
 from pydantic import BaseModel, SecretStr, ValidationError
@@ -10,10 +11,10 @@ from pydantic import BaseModel, SecretStr, ValidationError
 from gymkit.errors import BadStatus, ConfigError
 from gymkit.sdk import bridge
 from gymkit.servers.capture import Capture
-from gymkit.servers.correlation import ROOT, current
+from gymkit.servers.correlation import ROOT, Correlation, current
 from gymkit.servers.hosting import LOOPBACK, Hosted, serve
 from gymkit.servers.model import ModelServer
-from gymkit.servers.route import Route
+from gymkit.servers.route import Reply, Route
 from gymkit.wire.responses import message_text
 
 _HERE = "in this process"
@@ -117,10 +118,14 @@ class Model:
         from gymkit.models.script import Script
         from gymkit.models.scripted import ScriptedModel
 
-        told = Script(script)
+        told = Script(script)  # what is asked outside of a run goes on where the last such question left it
         model = cls.__new__(cls)
         config = model._set("scripted", "scripted_model", {"seconds": seconds, "token_ids": token_ids})
-        model._make = lambda name, capture: ScriptedModel(name, config, script=told, capture=capture)  # type: ignore[arg-type]
+
+        def make(name: str, capture: Capture | None, *, place: Script | None = None) -> ModelServer:
+            return ScriptedModel(name, config, script=place or Script(script), capture=capture)  # type: ignore[arg-type]
+
+        model._make, model._make_to_ask = make, partial(make, place=told)
         model.url = _HERE
         return model
 
@@ -136,6 +141,7 @@ class Model:
         self.implementation = implementation
         self.config = config
         self._make: Make = lambda server_name, capture: server(server_name, config, capture=capture)
+        self._make_to_ask = self._make
         return config
 
     def settings(self) -> dict[str, Any]:
@@ -168,17 +174,15 @@ class Model:
     ask = bridge.twin(aask)
 
     async def _ask(self, params: dict[str, Any]) -> str:
-        recorded = current()  # asked from inside an agent's function, it is a call of that rollout
-        path, session = "/v1/responses", {}
-        if recorded is not None:
-            recorded.calls += 1
-            path, session = recorded.path(path, training=self._token_ids), {"x-session-id": ROOT}
-        server = self.server(capture=recorded.capture if recorded else None)
-        route = Route.to_app(server.name, server)
-        try:
-            reply = await route.post(path, params, headers=session)
-        finally:
-            await server.aclose()
+        recorded = current()
+        if recorded is not None:  # asked from inside an agent's function, it is a call of that rollout
+            reply = await self._ask_for(recorded, params)
+        else:
+            server = self._make_to_ask("policy_model", None)
+            try:
+                reply = await Route.to_app(server.name, server).post("/v1/responses", params)
+            finally:
+                await server.aclose()
         if reply.status != 200:
             raise BadStatus(
                 reply.json_object()["error"]["message"], server=self.name, url=self.url, status=reply.status
@@ -188,6 +192,15 @@ class Model:
     @property
     def _token_ids(self) -> bool:
         return any(getattr(self.config, name, False) for name in ("return_token_id_information", "token_ids"))
+
+    async def _ask_for(self, recorded: Correlation, params: dict[str, Any]) -> Reply:
+        """Ask for a rollout, whose servers live as long as it does."""
+        recorded.calls += 1
+        server = recorded.servers.get(self)
+        if server is None:
+            server = recorded.servers[self] = self.server(capture=recorded.capture)
+        path = recorded.path("/v1/responses", training=self._token_ids)
+        return await Route.to_app(server.name, server).post(path, params, headers={"x-session-id": ROOT})
 
     def __repr__(self) -> str:
         return f"<Model {self.name} {self.url}>"

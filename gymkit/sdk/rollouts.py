@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gymkit.frames.records import Records
     from gymkit.sdk.agents import Agent
     from gymkit.sdk.env import Env
+    from gymkit.sdk.training import Training
     from gymkit.stats import Summary
     from gymkit.views.browser import Browser
     from gymkit.views.transcript import Transcript
@@ -109,10 +110,42 @@ class Rollouts(Stored):
 
     @cached_property
     def invocations(self) -> pd.DataFrame:
-        """With simulated users: one row per time a model spoke, ``role``, ``model``, tokens, ``seconds``."""
+        """One row per activation of an agent, or per time a model spoke to a simulated user: tokens, ``seconds``…"""
         from gymkit.frames import invocations
 
         return invocations.frame(self._records)
+
+    @cached_property
+    def model_calls(self) -> pd.DataFrame:
+        """One row per recorded call of a model: ``invocation_id``, ``model``, ``status_code``, tokens, ``seconds``…"""
+        from gymkit.frames import model_calls
+
+        return model_calls.frame(self._records)
+
+    @cached_property
+    def turns(self) -> pd.DataFrame:
+        """One row per turn of an agent: ``question`` (what stood before the model), ``answer``, ``reasoning``…"""
+        from gymkit.frames import turns
+
+        return turns.frame(self._records)
+
+    @cached_property
+    def gaps(self) -> pd.DataFrame:
+        """One row per thing that the evidence does not say: ``source``, ``code``, ``invocation_id``, ``detail``."""
+        from gymkit.frames import gaps
+
+        return gaps.frame(self._records)
+
+    def to_training(self) -> Training:
+        """The tokens that the policy wrote, for a trainer: ``.frame``, ``.to_dataset()``, and why others ``.refused``.
+
+        A rollout is refused whole when it has no reward, or when a word of it was not written by the policy or its
+        token ids were not recorded (``token_ids=True`` of the model asks for them).
+        """
+        from gymkit.frames import training
+        from gymkit.sdk.training import Training
+
+        return Training(*training.frames(self._records, self.rewards))
 
     @cached_property
     def outcomes(self) -> pd.DataFrame:

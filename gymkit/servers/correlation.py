@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
+from gymkit.servers.app import ServerApp
 from gymkit.servers.capture import Capture
 
 ROOT = "root"
@@ -23,10 +25,18 @@ class Correlation:
     """Where records go."""
     calls: int = 0
     """Models asked so far."""
+    servers: dict[Any, ServerApp] = field(default_factory=dict)
+    """The model servers that it was asked of, by whoever made them."""
 
     def path(self, path: str, *, training: bool) -> str:
         """``path`` of a model server for a call of this rollout."""
         return f"/ng-rollout/{self.rollout}{'/training-token-capture' if training else ''}{path}"
+
+    async def aclose(self) -> None:
+        """The rollout has ended: let go of its servers."""
+        for server in self.servers.values():
+            await server.aclose()
+        self.servers.clear()
 
 
 _current: ContextVar[Correlation | None] = ContextVar("gymkit_correlation", default=None)

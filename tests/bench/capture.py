@@ -1,8 +1,8 @@
 """What recording costs: the same rollouts of ``SimpleAgent`` with evidence on their rows and without.
 
 The model is a service in a process of its own that answers at once; a scripted model in this process is the worst
-case, since nothing at all hides behind the model's time. Runs of both kinds alternate and the fastest of each counts: other work only slows a run. CPU time is beside it, since
-it says more on a busy machine.
+case, since nothing at all hides behind the model's time. Runs of both kinds alternate and the fastest of each counts:
+other work only slows a run. CPU time is beside it, since it says more on a busy machine.
 
 Run it: ``python -m tests.bench.capture [--rollouts 2000] [--in-flight 32 256] [--rounds 5]``
 """

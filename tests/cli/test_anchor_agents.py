@@ -175,7 +175,9 @@ def _their_turn(room: str, player: str) -> Iterator[str]:
         "player": {"responses_api_agents": {"simple_agent": _place(player)}},
         "turn": turn,
         "head_server": {"host": "127.0.0.1", "port": 1},
-        "default_host": "127.0.0.1", "dry_run": False, "profiling_enabled": False,
+        "default_host": "127.0.0.1",
+        "dry_run": False,
+        "profiling_enabled": False,
         "uvicorn_logging_show_200_ok": False,
     }
     (packages,) = (Path(PYTHON).parent.parent / "lib").glob("python3.*/site-packages")
