@@ -18,6 +18,8 @@ class BoundedAgent(LoopAgent):
 
     failure_class: ClassVar[str]
     """What its failure rows say in ``_ng_failure_class``."""
+    training: bool = False
+    """Whether the answering side is asked to have its token ids recorded."""
 
     def __init__(
         self, name: str, resources: Route, *, concurrency: int, run_timeout_secs: float, max_steps: int | None
@@ -35,7 +37,7 @@ class BoundedAgent(LoopAgent):
             bound = asyncio.timeout(self.run_timeout_secs)
             try:
                 async with bound:
-                    verified = await self.play(row, trace, rollout, False)
+                    verified = await self.play(row, trace, rollout, self.training)
             except Exception as error:  # noqa: BLE001 - the seed: every failure is a row in the sidecar
                 cause = self._cause(error, trace, bound.expired())
                 return failure_row(

@@ -51,7 +51,10 @@ class Harness(ABC):
 
 
 class HarnessAgent(BoundedAgent):
-    """The server. ``model`` answers the harness's model calls; see ``ModelDoor`` for ``correlated``."""
+    """The server. ``model`` answers the harness's model calls; see ``ModelDoor`` for ``correlated``.
+
+    ``observed`` says whether rollouts report what they saw, ``token_id_capture`` whether tokens are recorded.
+    """
 
     implementation = "harness_agent"
     failure_class = "agent_run_error"
@@ -65,6 +68,8 @@ class HarnessAgent(BoundedAgent):
         resources: Route | None,
         *,
         correlated: bool = True,
+        observed: bool = False,
+        token_id_capture: bool = False,
     ) -> None:
         super().__init__(
             name,
@@ -73,12 +78,14 @@ class HarnessAgent(BoundedAgent):
             run_timeout_secs=config.run_timeout_secs,
             max_steps=config.max_steps,
         )
+        self.training = token_id_capture
         self.harness = harness
+        self._observed = observed
         self.door = ModelDoor(model, correlated=correlated)
 
     def converse(self, rollout: str | None, training: bool) -> _Work:
         """The harness, at a desk of its own."""
-        return _Work(self.name, self.harness, self.door, rollout, training)
+        return _Work(self.name, self.harness, self.door, rollout, training, observed=self._observed)
 
     async def aclose(self) -> None:
         """End everything."""
@@ -90,7 +97,10 @@ class HarnessAgent(BoundedAgent):
 class _Work:
     """One rollout's work, a step at a time: each ends with calls to run, or with the answer."""
 
-    def __init__(self, name: str, harness: Harness, door: ModelDoor, rollout: str | None, training: bool) -> None:
+    def __init__(
+        self, name: str, harness: Harness, door: ModelDoor, rollout: str | None, training: bool, *, observed: bool
+    ) -> None:
+        self._observed = observed
         self.cookies = CookieJar()
         self._harness = harness
         self._door = door
@@ -101,6 +111,11 @@ class _Work:
         self._seat: Seat | None = None
         self._desk: Desk | None = None
         self._task: asyncio.Task[str] | None = None
+
+    @property
+    def models_asked(self) -> int:
+        """Model calls of the harness so far, where they are on record."""
+        return self._seat.calls if self._observed and self._seat is not None else 0
 
     async def ask(self, params: dict[str, Any]) -> dict[str, Any]:
         """The next step. Raises RolloutFailed for whatever the harness raises."""

@@ -14,6 +14,7 @@ from typing import Any
 
 from gymkit.agents.spent import Spent
 from gymkit.errors import ServerError
+from gymkit.servers.correlation import ROOT
 from gymkit.servers.disconnect import until_disconnect
 from gymkit.servers.hosting import LOOPBACK, bind, serve_all, url_of
 from gymkit.servers.http import Answer, Disconnected, Receive, Request, Scope, Send, json_answer, read_request
@@ -48,6 +49,8 @@ class Seat:
         self.others: dict[str, Other] = {}
         """What is answered beside the model, by path."""
         self.spent = Spent()
+        self.calls = 0
+        """Calls of the model under the rollout's name so far."""
         self.failure: ServerError | None = None
         """Why the latest call of the model failed; None when it did not."""
         self._route = route
@@ -83,6 +86,9 @@ class Seat:
     async def _ask(self, route: Route, path: str, request: Request) -> Answer:
         headers = {name.decode(): value.decode("latin-1") for name, value in request.headers if name in _SENT}
         body = self._with_settings(path, request.body)
+        if self._prefix:  # on the rollout's record, these are calls of the agent's
+            self.calls += 1
+            headers.setdefault("x-session-id", ROOT)
         try:
             reply = await route.post(
                 self._prefix + path, body, cookies=self._cookies, headers=headers, attempts=CONNECT_ATTEMPTS

@@ -19,6 +19,7 @@ from gymkit.sdk.function_agent import digest
 from gymkit.sdk.models import Model
 from gymkit.sdk.simple_agent import MODEL_SERVER
 from gymkit.servers.agent import AgentServer
+from gymkit.servers.capture import Capture
 from gymkit.servers.route import Route, base_url_problem
 from gymkit.wire.problems import sentences
 
@@ -67,15 +68,23 @@ class HarnessAgent:
         bounds = self.config.model_dump(exclude={"concurrency"})
         return {"type": "harness_agent", **bounds, **self._told, "model": self._model_settings()}
 
-    def server(self, resources: Route) -> AgentServer[Any]:
-        """The agent server."""
+    def server(self, resources: Route, capture: Capture | None = None) -> AgentServer[Any]:
+        """The agent server. A ``gk.Model`` is recorded in ``capture``, with its token ids where it gives them."""
         correlated = not isinstance(self.model, str)
-        made = self._make()
-        return servers.HarnessAgent(self.name, self.config, made, self._route(), resources, correlated=correlated)
+        return servers.HarnessAgent(
+            self.name,
+            self.config,
+            self._make(),
+            self._route(capture),
+            resources,
+            correlated=correlated,
+            observed=capture is not None and correlated,
+            token_id_capture=capture is not None and isinstance(self.model, Model) and self.model.token_ids,
+        )
 
-    def _route(self) -> Route | None:
+    def _route(self, capture: Capture | None) -> Route | None:
         if isinstance(self.model, Model):
-            return Route.to_app(MODEL_SERVER, self.model.server(MODEL_SERVER), owned=True)
+            return Route.to_app(MODEL_SERVER, self.model.server(MODEL_SERVER, capture=capture), owned=True)
         return Route.to_url(MODEL_SERVER, self.model) if isinstance(self.model, str) else self.model
 
     def _model_settings(self) -> dict[str, Any] | None:

@@ -190,7 +190,8 @@ class Model:
         return "".join(message_text(item) for item in reply.json_object()["output"] if item["type"] == "message")
 
     @property
-    def _token_ids(self) -> bool:
+    def token_ids(self) -> bool:
+        """Whether its replies carry token ids and logprobs."""
         return any(getattr(self.config, name, False) for name in ("return_token_id_information", "token_ids"))
 
     async def _ask_for(self, recorded: Correlation, params: dict[str, Any]) -> Reply:
@@ -199,7 +200,7 @@ class Model:
         server = recorded.servers.get(self)
         if server is None:
             server = recorded.servers[self] = self.server(capture=recorded.capture)
-        path = recorded.path("/v1/responses", training=self._token_ids)
+        path = recorded.path("/v1/responses", training=self.token_ids)
         return await Route.to_app(server.name, server).post(path, params, headers={"x-session-id": ROOT})
 
     def __repr__(self) -> str:
