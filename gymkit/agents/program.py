@@ -9,7 +9,7 @@ import signal
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, cast
 
 CLOSE_SECONDS = 5.0
 """Seconds that the output of a program may stay open after its end."""
@@ -63,8 +63,7 @@ class Program(asyncio.SubprocessProtocol):
         """
         assert self._transport is not None
         try:
-            feed = self._transport.get_pipe_transport(0)
-            assert isinstance(feed, asyncio.WriteTransport)
+            feed = cast(asyncio.WriteTransport, self._transport.get_pipe_transport(0))
             feed.write(stdin)
             feed.close()
             await asyncio.wait([self._exited])
@@ -83,8 +82,7 @@ class Program(asyncio.SubprocessProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """It has started."""
-        assert isinstance(transport, asyncio.SubprocessTransport)
-        self._transport = transport
+        self._transport = cast(asyncio.SubprocessTransport, transport)  # uvloop's is none by its class
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         """It printed something."""

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from gymkit.environments.single_agent_turn import SingleAgentTurn, SingleAgentTurnConfig
+from gymkit.servers.route import Route
 from gymkit.testing.agent import call
 from gymkit.testing.model import Fault
 from tests.agents.frameworks.world import (
@@ -22,8 +24,6 @@ from tests.agents.frameworks.world import (
     require,
     row,
 )
-
-ADD = ("increment_counter", "function_call")
 
 
 @pytest.fixture(params=sorted(BUILDERS))
@@ -50,6 +50,7 @@ def test_a_rollout_is_played_verified_and_captured(framework: str) -> None:
     calls = world.calls()
     assert [(each["dialect"], each["status_code"]) for each in calls] == [(DIALECTS[framework], 200)] * 2
     assert "secret-answer" not in str(calls)
+    assert all("generation_token_ids" in str(each) for each in calls)
     assert "Add." in str(calls[0]["request"])
     usage = result["response"]["usage"]
     counts = [each["response"]["usage"] for each in calls]
@@ -209,8 +210,6 @@ def test_one_turn_can_be_asked_for_without_a_rollout(framework: str) -> None:
     world = World.of(framework, [last(framework, "hello")])
 
     async def main() -> dict[str, Any]:
-        from gymkit.servers.route import Route
-
         agent = world.agent()
         try:
             reply = await Route.to_app("mine", agent).post("/ng-rollout/x/v1/responses", {"input": "hi"})
@@ -221,3 +220,31 @@ def test_one_turn_can_be_asked_for_without_a_rollout(framework: str) -> None:
     response = asyncio.run(main())
     assert response["output"][-1]["content"][0]["text"] == "hello"
     assert len(world.calls("x")) == 1
+
+
+def test_an_environment_server_drives_it_through_a_session(framework: str) -> None:
+    world = World.of(framework, [[call("increment_counter", "a", count=2)], last(framework)])
+    task = {"responses_create_params": row()["responses_create_params"], "task_data": {"initial_count": 3}}
+    task["task_data"] |= {"expected_count": 5}
+    names = {"taskset": "room", "task_id": "4"}
+    body = {
+        "episode_id": {"rollout_id": "4-2", "attempt": 0},
+        "task": {"task_id": names, "task_input": task},
+    }
+
+    async def main() -> dict[str, Any]:
+        agent = world.agent()
+        room = Route.to_app("room", world.room)
+        config = SingleAgentTurnConfig(resources_tool_transports=["direct_http"])
+        turn = SingleAgentTurn("turn", config, room, Route.to_app("mine", agent))
+        try:
+            reply = await Route.to_app("turn", turn).post("/run", body)
+            assert len(agent.sessions) == len(world.room.sessions) == 0
+            return reply.expect_ok().json_object()
+        finally:
+            await agent.aclose()
+            await nothing_left()
+
+    episode = asyncio.run(main())
+    assert episode["result"]["reward"] == 1.0
+    assert len(world.calls("4-2")) == 2
