@@ -11,6 +11,7 @@ import gymkit as gk
 from gymkit.agents.function import FunctionAgent, FunctionAgentConfig
 from gymkit.errors import ConfigError, InputError, ResumeMismatch
 from gymkit.servers.agent import AgentServer
+from gymkit.servers.capture import Capture
 from gymkit.servers.route import Route
 from gymkit.wire import codec
 from tests.cli.conftest import Gymkit, seed_yaml
@@ -47,8 +48,8 @@ class ReadingAgent:
     def settings(self) -> dict[str, Any]:
         return {"type": "reader"}
 
-    def server(self, resources: Route) -> AgentServer[Any]:
-        return Reader(self.name, FunctionAgentConfig(), lambda params: "done", resources)
+    def server(self, resources: Route, capture: Capture | None = None) -> AgentServer[Any]:
+        return Reader(self.name, FunctionAgentConfig(), lambda params: "done", resources, capture=capture)
 
 
 def test_every_row_says_which_skills_its_agent_had(skills: Path, tmp_path: Path) -> None:
