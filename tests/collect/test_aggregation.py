@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,29 @@ from gymkit.frames.records import Records
 from gymkit.wire import codec
 from tests.collect.test_profile import RECORDS
 from tests.frames.samples import SERVER, nemo, nemo_failure, planned, write_lines
+
+PYTHON = os.environ.get("GYMKIT_ANCHOR_PYTHON", "")
+ORACLE = """
+import json, sys
+from pathlib import Path
+from nemo_gym import rollout_collection as theirs
+from nemo_gym.reward_profile import compute_aggregate_metrics
+folder, classes, missing, server = Path(sys.argv[1]), json.loads(sys.argv[2]), sys.argv[3] == "True", sys.argv[4]
+main, failures, plan = (folder / f"rollouts{end}.jsonl" for end in ("", "_failures", "_materialized_inputs"))
+rows = [json.loads(line) for line in main.open()]
+keys = {(row["_ng_task_index"], row["_ng_rollout_index"]) for row in rows}
+added = theirs._failure_rows_counted_as_zero([failures], classes, keys)
+if missing:
+    added += theirs._missing_rollout_rows_counted_as_zero([plan], [failures], set(keys))
+theirs._fill_task_fields(added, rows, [plan], lambda row: row.get("_ng_environment_server") or server)
+heavy = ("response", "responses_create_params")
+slim = [
+    {key: value for key, value in row.items() if key not in heavy}
+    | ({"response": {"usage": usage}} if (usage := (row.get("response") or {}).get("usage")) else {})
+    for row in sorted(rows + added, key=theirs._rollout_order_key)
+]
+print(compute_aggregate_metrics(slim).model_dump_json())
+"""
 
 
 def run(folder: Path, name: str, tasks: range, *, failed: range = range(0), lost: range = range(0), **f: Any) -> Path:
@@ -165,3 +191,20 @@ def test_without_any_row_there_are_no_metrics(tmp_path: Path) -> None:
     assert [path.name for path in found.written] == [f"b{end}" for end in (".jsonl", "_failures.jsonl")] + [
         "b_materialized_inputs.jsonl"
     ]
+
+
+@pytest.mark.anchor
+@pytest.mark.skipif(not PYTHON, reason="GYMKIT_ANCHOR_PYTHON names no Python with nemo-gym")
+@pytest.mark.parametrize("classes", [[], ["remote_agent_error"]])
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("name", ["mixed", "graded"])
+def test_zeros_count_as_at_nemo_gym(name: str, missing: bool, classes: list[str], tmp_path: Path) -> None:
+    shutil.copytree(RECORDS / name, tmp_path / name)
+    path = tmp_path / name / "rollouts.jsonl"
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[2:]))  # two rollouts got lost
+    ours = zeros(path, tmp_path / "out.jsonl", *classes, missing=missing)["groups"]
+    arguments = [path.parent, json.dumps(classes), str(missing), SERVER]
+    done = subprocess.run([PYTHON, "-c", ORACLE, *arguments], capture_output=True, text=True, check=True)
+    theirs = json.loads(done.stdout.splitlines()[-1])
+    for part in ("agent_metrics", "key_metrics", "group_level_metrics", "repeat_level_metrics"):
+        assert ours[part] == theirs[part], part
