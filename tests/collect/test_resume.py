@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gymkit.collect.plan import Expansion, Plan, plan_rollouts
-from gymkit.collect.routing import Target
 from gymkit.collect.resume import attempt_cap
+from gymkit.collect.routing import Target
 from gymkit.collect.tasks import Tasks
 from gymkit.errors import ResumeMismatch
 from gymkit.wire import codec
