@@ -60,6 +60,7 @@ def test_an_agent_of_a_framework_does_rollouts(output: Path) -> None:
     assert rollouts.rewards["reward"].tolist() == [1.0] * 10
     assert rollouts.tool_calls["executed"].all()
     assert "counter × adder: 10 of 10" in repr(rollouts)
+    assert len(rollouts.model_calls) == 20, "all that the framework asked its model"
     told = rollouts.config["agent"]
     assert (told["framework"], told["function"], told["model"]["model"]) == ("openai-agents", "adder", "scripted")
     changed = gk.Agent.adapt("openai-agents", other, model, name="adder")
