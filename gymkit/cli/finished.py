@@ -16,6 +16,7 @@ def add_to(evaluation: typer.Typer) -> None:
     evaluation.command("aggregate")(eval_aggregate)
     evaluation.command("reverify")(eval_reverify)
     evaluation.command("compare")(eval_compare)
+    evaluation.command("health-check")(eval_health_check)
 
 
 @exits()
@@ -134,3 +135,18 @@ def eval_compare(
         "report_format": report_format,
     }
     compare(loaded(settings, flags, None))
+
+
+@exits()
+def eval_health_check(
+    run: Annotated[Path, typer.Argument(help="The run's folder, or its main file.")],
+    rollout_file: Annotated[
+        str, typer.Option("--rollout-file", metavar="NAME", help="The main file in the folder.")
+    ] = "rollouts.jsonl",
+    ignore: Annotated[list[str] | None, typer.Option("--ignore", metavar="CHECK", help="A check to leave out.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+) -> None:
+    """Say whether the evidence on a run's rows is sound, and write the verdicts and their summary beside it."""
+    from gymkit.cli.health import health_check
+
+    health_check(run, rollout_file, ignore or [], as_json)

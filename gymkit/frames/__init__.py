@@ -14,6 +14,7 @@ invocations    activation           who was active, an agent or a speaker, at wh
 model_calls    captured call        who called which model, what came of it, at what cost
 turns          turn of an agent     what stood before the model, and what it answered
 gaps           gap                  what the evidence does not say
+health       result, finding      whether the evidence of a result is sound
 training     policy sample        which tokens the policy wrote, and what they earned
 outcomes       result               how a simulation ended, and the verdict on it
 audit          check of a user      whether the simulated user kept to its part

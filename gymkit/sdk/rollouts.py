@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from gymkit.frames.records import Records
     from gymkit.sdk.agents import Agent
     from gymkit.sdk.env import Env
+    from gymkit.sdk.health import Health
     from gymkit.sdk.training import Training
     from gymkit.stats import Summary
     from gymkit.views.browser import Browser
@@ -135,6 +137,16 @@ class Rollouts(Stored):
         from gymkit.frames import gaps
 
         return gaps.frame(self._records)
+
+    def health(self, ignore: Sequence[str] = ()) -> Health:
+        """Whether the evidence is sound, by NeMo Gym's checks less ``ignore``: ``.frame``, ``.findings``, ``.write()``.
+
+        A row whose evidence cannot tell is ``unobserved``, never healthy. Raises ConfigError for a check that is none.
+        """
+        from gymkit.collect.health import examine
+        from gymkit.sdk.health import Health
+
+        return Health(examine(self.path, ignore))
 
     def to_training(self) -> Training:
         """The tokens that the policy wrote, for a trainer: ``.frame``, ``.to_dataset()``, and why others ``.refused``.
