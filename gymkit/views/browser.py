@@ -26,7 +26,7 @@ KEYS: Final = ("task_index", "rollout_index")
 CONVERSATION: Final = "Conversation"
 RAW: Final = "Raw JSON"
 VALUE_CHARS: Final = 2_000
-HEAD_BYTES: Final = 15_000
+HEAD_BYTES: Final = 12_000
 """Bytes that the foreign texts above a conversation may take."""
 
 STATIC_BYTES: Final = 40_000

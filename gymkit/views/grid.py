@@ -18,7 +18,7 @@ PAGE_ROWS: Final = 25
 """Rows of a page."""
 
 CELL_CHARS: Final = 60
-PAGE_BYTES: Final = 25_000
+PAGE_BYTES: Final = 20_000
 """Bytes that the foreign texts of one page may take."""
 
 _SYMBOLS: Final = {

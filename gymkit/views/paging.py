@@ -17,7 +17,7 @@ PAGE_CHARS: Final = 24_000
 PART_CHARS: Final = 12_000
 """A longer text is shown in parts of this size."""
 
-PAGE_BYTES: Final = 60_000
+PAGE_BYTES: Final = 48_000
 """Bytes of HTML that the texts of one page may take, whatever is in them."""
 
 Part = tuple[int, int]
@@ -119,7 +119,7 @@ def _packed(pieces: Sequence[Piece]) -> Iterator[list[Part]]:
     chars = 0
     for index, piece in enumerate(pieces):
         for number in range(_parts(piece)):
-            size = min(_chars(piece) - number * PART_CHARS, 2 * PART_CHARS)
+            size = _chars(piece.text, number) + _chars(piece.arguments, number)
             if page and (len(page) == PAGE_ENTRIES or chars + size > PAGE_CHARS):
                 yield page
                 page, chars = [], 0
@@ -132,8 +132,9 @@ def _parts(piece: Piece) -> int:
     return max(-(-max(len(piece.text or ""), len(piece.arguments or "")) // PART_CHARS), 1)
 
 
-def _chars(piece: Piece) -> int:
-    return len(piece.text or "") + len(piece.arguments or "")
+def _chars(text: str | None, number: int) -> int:
+    """How long a part of a text is."""
+    return max(min(len(text or "") - number * PART_CHARS, PART_CHARS), 0)
 
 
 def _cut(piece: Piece, number: int) -> Piece:

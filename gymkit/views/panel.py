@@ -51,11 +51,15 @@ class Panel:
     ) -> None:
         import ipywidgets
 
+        # Shared, since a layout is a model of its own and takes a kilobyte in the front end.
         self._plain = ipywidgets.Layout(width="auto", flex="none")
+        self._free = ipywidgets.Layout()
         self._hidden = ipywidgets.Layout(display="none")
         self._style = ipywidgets.ButtonStyle()
-        self.message, self.rows, self.head, self.body = (_named(name) for name in ("message", "rows", "head", "body"))
-        self.span, self.page = _named("label"), _named("label")
+        self.message, self.rows, self.head, self.body = (
+            self._html(name) for name in ("message", "rows", "head", "body")
+        )
+        self.span, self.page = self._html("label"), self._html("label")
         self.turn_rows = self._pair(
             turn_rows, ("‹ rows", "the page of rows before"), ("rows ›", "the next page of rows")
         )
@@ -72,15 +76,17 @@ class Panel:
         typed.observe(lambda change: command(change["new"]), "value")
         facets.query.add_class("gk-query")
         filters = [*facets.widgets, self._button("Clear", "take every filter away", clear)]
-        listed = _box("list", self.rows, _box("tools", *self.turn_rows, self.span))
-        read = _box("detail", _box("tools", *self.step, self.way, *self.turn_pages, self.page), self.head, self.body)
-        self.root = _box(
+        listed = self._box("list", self.rows, self._box("tools", *self.turn_rows, self.span))
+        read = self._box(
+            "detail", self._box("tools", *self.step, self.way, *self.turn_pages, self.page), self.head, self.body
+        )
+        self.root = self._box(
             "browser",
             ipywidgets.HTML(f"<style>{style_sheet()}{asset('browser.css')}</style>", layout=self._hidden),
-            _box("tools", *filters),
+            self._box("tools", *filters),
             self.message,
-            _box("stack" if stacked else "panes", listed, read),
-            ipywidgets.HTML(section(_keys())),
+            self._box("stack" if stacked else "panes", listed, read),
+            self._html("legend", section(_keys())),
             typed,
             ipywidgets.Output(outputs=(_script(id),), layout=self._hidden),
         )
@@ -97,28 +103,26 @@ class Panel:
         button.on_click(lambda _: press())
         return button
 
+    def _html(self, name: str, value: str = "") -> Any:
+        import ipywidgets
+
+        made = ipywidgets.HTML(value, layout=self._free)
+        made.add_class(f"gk-{name}")
+        if name in ("rows", "body"):
+            made.add_class("gk-scroll")
+        return made
+
+    def _box(self, name: str, *children: Any) -> Any:
+        import ipywidgets
+
+        made = ipywidgets.Box(children, layout=self._free)
+        made.add_class(f"gk-{name}")
+        return made
+
 
 def section(*body: object) -> Html:
     """Return ``body`` as HTML of ours, without the style sheet."""
     return tag("section", *body, class_="gk")
-
-
-def _named(name: str) -> Any:
-    import ipywidgets
-
-    made = ipywidgets.HTML()
-    made.add_class(f"gk-{name}")
-    if name in ("rows", "body"):
-        made.add_class("gk-scroll")
-    return made
-
-
-def _box(name: str, *children: Any) -> Any:
-    import ipywidgets
-
-    made = ipywidgets.Box(children)
-    made.add_class(f"gk-{name}")
-    return made
 
 
 def _keys() -> Html:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["View", "short"]
 
-TITLE_CHARS: Final = 200
+TITLE_CHARS: Final = 120
 
 
 class View(ABC):

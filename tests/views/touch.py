@@ -13,7 +13,7 @@ class Touch:
     """The widgets of a view."""
 
     def __init__(self, view: Any) -> None:
-        self.widgets = list(_walk(view.widget))
+        self.widgets = list({widget.model_id: widget for widget in _walk(view.widget)}.values())
         self._sent = 0
 
     def of_class(self, name: str) -> Any:
