@@ -93,6 +93,13 @@ def episode_of(row: Mapping[str, Any]) -> EpisodeId | None:
 
 def capture_key_of(row: Mapping[str, Any]) -> str | None:
     """The ``capture_key`` of the episode that a planned row is. Raises WireError."""
+    task, rollout, attempt = row.get("_ng_task_index"), row.get("_ng_rollout_index"), row.get("_ng_attempt_index", 0)
+    if (
+        row.get("_ng_rollout_id") is None
+        and type(task) is type(rollout) is type(attempt) is int
+        and task >= 0 <= attempt
+    ):
+        return f"{task}-{rollout}-a{attempt}" if attempt else f"{task}-{rollout}"  # most rows, and nothing to check
     episode = episode_of(row)
     return episode.capture_key if episode else None
 

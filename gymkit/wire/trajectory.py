@@ -210,6 +210,8 @@ class CallEntry(TypedDict, total=False):
     """Wall clock."""
     latency_ttft_ms: float | None
     """Milliseconds to the first token."""
+    dropped: list[dict[str, Any]]
+    """What a conversion between dialects had no place for: ``path``, ``reason``; absent where nothing was lost."""
 
 
 class Perf(TypedDict, total=False):
