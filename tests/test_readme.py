@@ -72,8 +72,8 @@ def test_the_gate_runs_its_test_command() -> None:
 
 
 def test_every_command_and_option_in_it_exists() -> None:
-    used = {tuple(words.split()) for words in re.findall(r"gymkit ((?:env|eval) [\w-]+|demo|lab|check)\b", README)}
-    assert used >= {("demo",), ("lab",), ("check",), ("env", "start"), ("eval", "run"), ("eval", "profile")}
+    used = {tuple(words.split()) for words in re.findall(r"gymkit ((?:env|eval) [\w-]+|demo|lab|check|view)\b", README)}
+    assert used >= {("demo",), ("lab",), ("check",), ("view",), ("env", "start"), ("eval", "run"), ("eval", "profile")}
     for words in used:
         subprocess.run([sys.executable, "-m", "gymkit", *words, "--help"], check=True, capture_output=True, timeout=60)
     command = [sys.executable, "-m", "gymkit", "eval", "run", "--help"]

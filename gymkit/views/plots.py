@@ -172,12 +172,12 @@ def costs(frame: pd.DataFrame) -> Plot:
             middle, late = (float(values.quantile(share)) for share in (0.5, 0.95))
             axes.axvline(middle, color=inks.series[1])
             axes.axvline(late, color=inks.series[1], linestyle=":")
-            marks = f"median {number(middle, 2)} (line), 95 % below {number(late, 2)} (dots)"
+            marks = f"median {middle:,.3g} (line), 95 % below {late:,.3g} (dots)"
             axes.set_title(marks, loc="left", fontsize=8.5, color=inks.series[1])
 
     told = [
-        f"{panels[name]}: median {number(float(values.quantile(0.5)), 2)}, 95th percentile "
-        f"{number(float(values.quantile(0.95)), 2)}, {len(values):,} reported"
+        f"{panels[name]}: median {float(values.quantile(0.5)):,.3g}, 95th percentile "
+        f"{float(values.quantile(0.95)):,.3g}, {len(values):,} reported"
         for name, values in known.items()
     ]
     return Plot(
