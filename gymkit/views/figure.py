@@ -77,10 +77,10 @@ class Plot:
             self.figure.savefig(path, dpi=DPI)
 
     def html(self) -> Html:
-        """Return both pictures as HTML, of which the style sheet of the page shows one; without, the light one."""
-        name = {"alt": self.alt, "style": "max-width:100%;height:auto"}
-        light = tag("img", src=self._png(LIGHT), class_="gk-when-light", **name)
-        dark = tag("img", src=self._png(DARK), class_="gk-when-dark", hidden=True, **name)
+        """Return both pictures as HTML, of which a style sheet shows one; without it the light one is seen."""
+        light = tag("img", src=self._png(LIGHT), class_="gk-when-light", alt=self.alt)
+        # No size and hidden: of what hides it, a host that drops one for safety leaves the other.
+        dark = tag("img", src=self._png(DARK), class_="gk-when-dark", alt=self.alt, hidden=True, width=0, height=0)
         return tag(
             "figure", Html(f"<style>{asset('plot.css')}</style>"), light, dark, class_="gk-plot", style="margin:0"
         )

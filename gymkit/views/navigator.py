@@ -188,6 +188,7 @@ class Navigator:
         said = tag("span", f" · {found}{marked}", class_="gk-quiet")
         self.panel.message.value = section(tag("p", title, said, wrong))
 
+    @_alone
     def _draw_reading(self) -> None:
         self._reading, self._read_page = None, 0
         head, body = Html(""), tag("p", "No row matches the filter.", class_="gk-quiet")

@@ -4,11 +4,11 @@
 (function (id) {
   "use strict";
 
+  // What a key moves by; a page has 25 rows (grid.py).
   const STEPS = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1, PageDown: 25, PageUp: -25, Home: -Infinity, End: Infinity };
   const TYPING = "input:not([type=checkbox]), textarea, select, [role=slider], [contenteditable=true]";
 
-  function wire(root, content, input) {
-    const table = content;
+  function wire(root, table, input) {
     const body = root.querySelector(".gk-body .widget-html-content");
     const status = root.querySelector(".gk-message .widget-html-content");
     let sent = 0;
