@@ -28,6 +28,9 @@ log = logging.getLogger("gymkit")
 ROLLOUT_TIMEOUT_SECS: Final = 21_600.0
 """Seconds that one ``/run`` may take by default, the wait for a slot included: what NeMo Gym gives an episode."""
 
+_START_TOGETHER: Final = 16
+"""Rollouts that start in one turn of the loop: 1,000 at once would send nothing before all of them are seeded."""
+
 GRACE_SECS: Final = 5.0
 """Seconds that rollouts in flight get to end when a run is stopped."""
 
@@ -120,7 +123,8 @@ class _Run:
     async def dispatch(self, concurrency: int) -> bool:
         """Keep ``concurrency`` rollouts in flight until all are done or a stop; says whether that left some undone."""
         pending = self._pending()
-        workers = [asyncio.create_task(self._work(pending)) for _ in range(max(1, min(concurrency, self.past.total)))]
+        count = max(1, min(concurrency, self.past.total))
+        workers = [asyncio.create_task(self._work(pending, place // _START_TOGETHER)) for place in range(count)]
         everyone = asyncio.create_task(_finish(workers))
         stopping = asyncio.create_task(self.stop.wait())
         try:
@@ -146,7 +150,9 @@ class _Run:
                 row["_ng_attempt_index"] = attempt
             yield key, row
 
-    async def _work(self, pending: Iterator[tuple[Key, dict[str, Any]]]) -> None:
+    async def _work(self, pending: Iterator[tuple[Key, dict[str, Any]]], turns: int) -> None:
+        for _ in range(turns):  # the first requests leave while the last rollouts are still being seeded
+            await asyncio.sleep(0)
         for key, row in pending:
             if self.closed or self.stop.is_set():
                 return
