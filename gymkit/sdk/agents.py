@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from gymkit.agents import remote
 from gymkit.errors import ConfigError
 from gymkit.sdk import bridge
+from gymkit.sdk.refused import sentences
 from gymkit.servers.agent import AgentServer
 from gymkit.servers.capture import Capture
 from gymkit.servers.route import Route
@@ -82,7 +83,7 @@ class RemoteAgent:
                 run_timeout_secs=run_timeout_secs,
             )
         except ValidationError as error:
-            raise ConfigError(f"RemoteAgent: {_sentences(error)}") from None
+            raise ConfigError(f"RemoteAgent: {sentences(error)}") from None
         self.name = name
 
     @property
@@ -135,8 +136,3 @@ class RemoteAgent:
 
     def __repr__(self) -> str:
         return f"<RemoteAgent {self.name} {self.url}>"
-
-
-def _sentences(error: ValidationError) -> str:
-    each = error.errors(include_url=False, include_input=False, include_context=False)
-    return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg'].removeprefix('Value error, ')}" for one in each)

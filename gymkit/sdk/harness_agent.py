@@ -16,7 +16,7 @@ from gymkit.agents.frameworks import adapter
 from gymkit.agents.function import FunctionAgentConfig
 from gymkit.errors import ConfigError
 from gymkit.sdk.function_agent import digest
-from gymkit.sdk.models import Model
+from gymkit.sdk.models import Model, route_of
 from gymkit.sdk.simple_agent import MODEL_SERVER
 from gymkit.servers.agent import AgentServer
 from gymkit.servers.capture import Capture
@@ -75,17 +75,12 @@ class HarnessAgent:
             self.name,
             self.config,
             self._make(),
-            self._route(capture),
+            None if self.model is None else route_of(MODEL_SERVER, self.model, capture),
             resources,
             correlated=correlated,
             observed=capture is not None and correlated,
             token_id_capture=capture is not None and isinstance(self.model, Model) and self.model.token_ids,
         )
-
-    def _route(self, capture: Capture | None) -> Route | None:
-        if isinstance(self.model, Model):
-            return Route.to_app(MODEL_SERVER, self.model.server(MODEL_SERVER, capture=capture), owned=True)
-        return Route.to_url(MODEL_SERVER, self.model) if isinstance(self.model, str) else self.model
 
     def _model_settings(self) -> dict[str, Any] | None:
         if isinstance(self.model, Model):

@@ -10,6 +10,7 @@ from pydantic import BaseModel, SecretStr, ValidationError
 
 from gymkit.errors import BadStatus, ConfigError
 from gymkit.sdk import bridge
+from gymkit.sdk.refused import sentences
 from gymkit.servers.capture import Capture
 from gymkit.servers.correlation import ROOT, Correlation, current
 from gymkit.servers.hosting import LOOPBACK, Hosted, serve
@@ -136,7 +137,7 @@ class Model:
         try:
             config = config_type.model_validate(settings)
         except ValidationError as error:
-            raise ConfigError(f"Model: {_sentences(error)}") from None
+            raise ConfigError(f"Model: {sentences(error)}") from None
         self.name = name
         self.implementation = implementation
         self.config = config
@@ -207,6 +208,8 @@ class Model:
         return f"<Model {self.name} {self.url}>"
 
 
-def _sentences(error: ValidationError) -> str:
-    each = error.errors(include_url=False, include_input=False, include_context=False)
-    return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg'].removeprefix('Value error, ')}" for one in each)
+def route_of(name: str, model: Model | str | Route, capture: Capture | None) -> Route:
+    """How ``model`` is reached under ``name``: embedded with its calls recorded, at its URL, or as the route it is."""
+    if isinstance(model, Model):
+        return Route.to_app(name, model.server(name, capture=capture), owned=True)
+    return Route.to_url(name, model) if isinstance(model, str) else model

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from gymkit.agents import simple
 from gymkit.errors import ConfigError
-from gymkit.sdk.models import Model
+from gymkit.sdk.models import Model, route_of
 from gymkit.servers.agent import AgentServer
 from gymkit.servers.capture import Capture
 from gymkit.servers.route import Route, base_url_problem
@@ -71,16 +71,11 @@ class SimpleAgent:
         return simple.SimpleAgent(
             self.name,
             self.config,
-            self._route(capture),
+            route_of(MODEL_SERVER, self.model, capture),
             resources,
             correlated=correlated,
             observed=capture is not None and correlated,
         )
-
-    def _route(self, capture: Capture | None) -> Route:
-        if isinstance(self.model, Model):
-            return Route.to_app(MODEL_SERVER, self.model.server(MODEL_SERVER, capture=capture), owned=True)
-        return Route.to_url(MODEL_SERVER, self.model) if isinstance(self.model, str) else self.model
 
     @property
     def _place(self) -> str:
