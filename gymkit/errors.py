@@ -19,7 +19,8 @@
     │   ├── BadStatus          any other status that is not 2xx
     │   ├── NotJson            a body that is not JSON
     │   └── InvalidReply       JSON of the wrong shape
-    └── IncompleteRun          a run that was required to be complete is not
+    ├── IncompleteRun          a run that was required to be complete is not
+    └── TooManyMasked          a run for training that cannot be trained on, as its token ids are not to be rebuilt
 
 A failed rollout is data (a row in the sidecar), not an exception; these are for what
 stops a command, and for the inside of the servers, which turn them into rows.
@@ -150,3 +151,7 @@ class InvalidReply(ServerError):
 
 class IncompleteRun(GymkitError):
     """A run that was required to be complete lacks results; the artifacts stay."""
+
+
+class TooManyMasked(GymkitError):
+    """More rollouts are masked for want of their token ids than ``max_mask_fraction`` allows; the artifacts stay."""

@@ -37,7 +37,8 @@ class CommandConfig(BaseModel):
 
     argv: list[str] = Field(min_length=1)
     """The program and its arguments. ``{prompt}`` is the prompt, ``{prompt_file}`` a file that holds it; without either
-    it comes on stdin. ``{folder}``, ``{model}``, ``{mcp_url}`` and ``{mcp_config}`` (a file in the common form) too."""
+    it comes on stdin. ``{folder}``, ``{model}``, ``{base_url}`` (the model's address as OpenAI's clients take it),
+    ``{mcp_url}`` and ``{mcp_config}`` (a file in the common form) too."""
     template: str = "{conversation}"
     """The prompt: ``{conversation}`` is what the task says, ``{tools}`` the JSON of the tools that it offers."""
     answer: str | None = None
@@ -123,6 +124,7 @@ class Command(Harness):
             "{prompt_file}": str(prompt_file),
             "{folder}": str(work),
             "{model}": MODEL_NAME,
+            "{base_url}": f"{desk.seat.model_url}/v1",
             "{mcp_url}": mcp_url,
             "{mcp_config}": str(mcp_config),
         }

@@ -60,7 +60,8 @@ async def collect(
     ``again``, the rollouts named there are run again, results or not, and no others. ``evidence`` puts on each row what
     model servers recorded and agents observed. Setting
     ``stop``, or cancelling, cuts what is in flight; the cut rollouts leave no row and a resume runs them.
-    Raises ResumeMismatch, StoreError (the disk), and with ``require_complete`` IncompleteRun once all is written.
+    Raises ResumeMismatch, StoreError (the disk), TooManyMasked where ``evidence`` has a bound, and with
+    ``require_complete`` IncompleteRun once all is written.
     """
     if concurrency < 1:
         raise ConfigError(f"concurrency must be at least 1, not {concurrency}")
@@ -176,6 +177,8 @@ class _Run:
             self._keep(key, stamped(row, result, self.plan, started_at, seconds))
         except ValueError as error:  # JSON that can be read but not written: nested too deeply
             self._keep(key, stamped(row, failure_of(row, error, None), self.plan, started_at, seconds))
+        if self.evidence is not None:
+            self.evidence.tokens.check()
 
     async def _ask(self, row: dict[str, Any]) -> dict[str, Any]:
         """What ``/run`` says of a rollout, or a failure row: nothing that goes wrong there ends the run."""

@@ -12,7 +12,7 @@ from typing import Any, Final
 from gymkit.collect.captured import Call, summary
 from gymkit.collect.joined import join
 from gymkit.collect.said import question
-from gymkit.collect.tokens import attach
+from gymkit.collect.tokens import Tokens
 from gymkit.errors import WireError
 from gymkit.servers.capture import Capture, Captured
 from gymkit.wire.observations import check_observations
@@ -31,12 +31,14 @@ NOT_MERGED: Final = frozenset({"agent_request_failed", "agent_run_error", "envir
 class Evidence:
     """What a collector does about evidence; ``capture`` is where the model servers put their records.
 
-    ``expected`` says that every rollout calls a model: one without a record then says so.
+    ``expected`` says that every rollout calls a model: one without a record then says so. ``tokens`` puts token ids on
+    the rows.
     """
 
-    def __init__(self, capture: Capture, *, expected: bool = True) -> None:
+    def __init__(self, capture: Capture, *, expected: bool = True, tokens: Tokens | None = None) -> None:
         self._capture = capture
         self._expected = expected
+        self.tokens = tokens or Tokens()
 
     def begin(self, planned: Mapping[str, Any]) -> str | None:
         """The rollout ``planned`` is about to be sent: what an earlier one of the same name left is forgotten.
@@ -62,7 +64,10 @@ class Evidence:
         if result.get("_ng_failure_class") in NOT_MERGED or result.get("_ng_no_persist"):
             return
         try:
-            merge(planned, result, key, captured, seconds, gaps)
+            calls = [Call(index, record) for index, record in enumerate(captured.calls)]
+            self.tokens.attach(result, calls, incomplete=captured.incomplete)
+            if self._capture.observed:
+                merge(planned, result, key, calls, seconds, gaps)
         except Exception as error:  # the reward is worth more than the evidence for it
             log.exception("rollout %s: its evidence could not be merged", key, exc_info=error)
             gap = {"code": "trajectory_projection_failed", "detail": f"{type(error).__name__}: {error}"}
@@ -78,18 +83,16 @@ class Evidence:
 
 
 def merge(
-    planned: Mapping[str, Any], result: Row, key: str, captured: Captured, seconds: float, gaps: list[Row]
+    planned: Mapping[str, Any], result: Row, key: str, calls: list[Call], seconds: float, gaps: list[Row]
 ) -> None:
     """Lay ``ng_model_call_capture``, ``ng_trajectory`` and ``ng_perf`` on ``result``, where there is anything to tell.
 
-    ``gaps`` are what is known to be missing of ``captured``.
+    ``gaps`` are what is known to be missing of ``calls``.
     """
-    if not (captured.calls or gaps or OBSERVATIONS in result or TRAJECTORY in result):
+    if not (calls or gaps or OBSERVATIONS in result or TRAJECTORY in result):
         return
-    calls = [Call(index, record) for index, record in enumerate(captured.calls)]
     if calls or gaps:
         result[CAPTURE] = summary(key, calls, gaps)
-    attach(result, calls, incomplete=captured.incomplete)
     trajectory = _trajectory(planned, result, key, calls, gaps)
     result[TRAJECTORY] = trajectory
     if trajectory["invocations"]:

@@ -1,16 +1,21 @@
-"""Token ids that a model server recorded for an opaque harness, put back on the items of its row.
+"""Token ids that a model server recorded for a harness, put back on the items of its row.
 
 A recorded reply is found in the response by what it says: its call ids, its text. All of the model's items have to be
-found, each in a reply whose tokens are on record; otherwise nothing is put on, and the row is masked with the reason,
-because a trainer would learn from words that the policy did not write.
+found, each in a reply whose tokens are on record. Where that is not so, because the agent does not tell all that its
+model said, the response is put together anew from the records (``rebuilt``) if that is wanted; otherwise, and where
+the records have a hole, the row is masked with the reason: a trainer would learn from words that the policy did not
+write.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from gymkit.collect.captured import Call
+from gymkit.collect.rebuilt import Unresolved, put_in_place, rebuilt
+from gymkit.errors import TooManyMasked
 from gymkit.wire.dialects.tokens import MODEL_ITEMS, tokens_of
 from gymkit.wire.responses import message_text
 
@@ -18,44 +23,98 @@ Item = dict[str, Any]
 
 KIND = "token_capture_incomplete"
 """The failure kind of a row whose tokens cannot be rebuilt."""
+METRICS = "_ng_token_capture"
+"""Where a row says what became of its tokens."""
 
 
-def attach(result: dict[str, Any], calls: Sequence[Call], *, incomplete: bool) -> None:
-    """Put the recorded tokens of ``calls`` on the items of ``result``, or mask it. Rows without such calls stay.
+@dataclass(frozen=True, slots=True)
+class TokenRules:
+    """What is done about tokens in a run."""
 
-    ``incomplete`` says that the record is known to have a hole.
-    """
-    wanted = [call for call in calls if call.record.get("token_capture")]
-    if not wanted:
-        return
-    response = result.get("response")
-    output = response.get("output") if isinstance(response, Mapping) else None
-    try:
-        if incomplete:
-            raise _Unresolved("a model call is not on record")
-        placed = _placed([call for call in wanted if call.succeeded], output if isinstance(output, list) else [])
-    except _Unresolved as error:
-        result["_ng_token_capture"] = {"calls": len(wanted), "attached": 0, "reason": str(error)}
-        if not result.get("mask_sample"):
-            result |= {"mask_sample": True, "failure_kind": KIND, "failure_reason": f"token ids: {error}"}
-        return
-    for item, tokens in placed:
-        item.update(tokens)
-    result["_ng_token_capture"] = {"calls": len(wanted), "attached": len(placed)}
+    attach: bool = True
+    """Whether they are put on the rows; False leaves rows as they come."""
+    rebuild: bool = False
+    """Whether a response that does not tell all that the model said is put together anew."""
+    loose: bool = False
+    """Whether a rebuilt conversation may have holes."""
+    max_mask_fraction: float | None = None
+    """The share of rows masked here from which on the run ends; None: no share does."""
+    min_samples: int = 50
+    """Rows with recorded tokens that are waited for before."""
 
 
-class _Unresolved(Exception):
-    """Says why tokens have no place."""
+class Tokens:
+    """The tokens of one run's rows."""
+
+    def __init__(self, rules: TokenRules = TokenRules()) -> None:  # noqa: B008 - frozen
+        self.rules = rules
+        self.rows = 0
+        """Rows with recorded tokens so far."""
+        self.masked = 0
+        """Of these, masked here."""
+
+    def attach(self, result: dict[str, Any], calls: Sequence[Call], *, incomplete: bool) -> None:
+        """Put the recorded tokens of ``calls`` on the items of ``result``, or mask it. Rows without such calls stay.
+
+        ``incomplete`` says that the record is known to have a hole.
+        """
+        wanted = [call for call in calls if call.record.get("token_capture")]
+        if not wanted or not self.rules.attach:
+            return
+        self.rows += 1
+        good = [call for call in wanted if call.succeeded and call.record.get("response_source") != "local"]
+        told: dict[str, Any] = {"calls": len(wanted)}
+        try:
+            if incomplete:
+                raise Unresolved("a model call is not on record")
+            told |= self._attached(result, good)
+        except Unresolved as error:
+            self.masked += 1
+            told |= {"attached": 0, "reason": str(error)}
+            if not result.get("mask_sample"):
+                result |= {"mask_sample": True, "failure_kind": KIND, "failure_reason": f"token ids: {error}"}
+        result[METRICS] = told
+
+    def check(self) -> None:
+        """Raise TooManyMasked when more rows are masked than may be."""
+        limit, rows = self.rules.max_mask_fraction, self.rows
+        if limit is not None and rows >= self.rules.min_samples and self.masked > limit * rows:
+            raise TooManyMasked(
+                f"{self.masked} of {rows} rollouts with recorded tokens are masked because their tokens cannot be "
+                f"rebuilt, more than max_mask_fraction={limit:g}: failure_reason on their rows says why. What was "
+                "collected is on disk, and a resume goes on"
+            )
+
+    def _attached(self, result: dict[str, Any], calls: Sequence[Call]) -> dict[str, Any]:
+        """The metrics of a row that has its tokens now. Raises Unresolved."""
+        response = result.get("response")
+        output = response.get("output") if isinstance(response, Mapping) else None
+        try:
+            placed = _placed(calls, output if isinstance(output, list) else [])
+        except Unresolved:
+            if not self.rules.rebuild or not isinstance(response, dict):
+                raise
+        else:
+            for item, tokens in placed:
+                item.update(tokens)
+            return {"attached": len(placed)}
+        if not calls:
+            raise Unresolved("no model call went well")
+        asked = result.get("responses_create_params")
+        task = asked.get("input") if isinstance(asked, Mapping) else None
+        records = [call.record.get("tokens") or {} for call in calls]
+        put_in_place(result, rebuilt(records, task, loose=self.rules.loose))
+        return {"attached": len(calls), "rebuilt": True}
 
 
 def _placed(calls: Sequence[Call], output: list[Item]) -> list[tuple[Item, dict[str, Any]]]:
-    """The last item of each reply, with the tokens that belong there. Raises _Unresolved."""
+    """The last item of each reply, with the tokens that belong there. Raises Unresolved."""
     items = [(index, item) for index, item in enumerate(output) if item.get("type", "message") in MODEL_ITEMS]
     placed, at = [], 0
     for number, call in enumerate(calls, 1):
         tokens = tokens_of(call.record.get("tokens") or {})
         if not tokens:
-            raise _Unresolved(f"call {number} of {len(calls)} came without token ids")
+            raise Unresolved(f"call {number} of {len(calls)} came without token ids")
         found = None
         for mark in _marks(call):
             found, at = _next(mark, items, at, number, len(calls))
@@ -63,7 +122,7 @@ def _placed(calls: Sequence[Call], output: list[Item]) -> list[tuple[Item, dict[
             placed.append((found, tokens))
     rest = [index for index, item in items[at:] if item.get("type", "message") != "reasoning"]
     if rest:
-        raise _Unresolved(f"item {rest[0]} of the response is in no recorded reply")
+        raise Unresolved(f"item {rest[0]} of the response is in no recorded reply")
     return placed
 
 
@@ -80,10 +139,10 @@ def _next(mark: tuple[str, str], items: list[tuple[int, Item]], at: int, number:
     while at < len(items) and items[at][1].get("type") == "reasoning":
         at += 1
     if at == len(items):
-        raise _Unresolved(f"what call {number} of {total} said is not in the response")
+        raise Unresolved(f"what call {number} of {total} said is not in the response")
     index, item = items[at]
     if _mark_of(item) != mark:
-        raise _Unresolved(f"item {index} of the response is not what call {number} of {total} said")
+        raise Unresolved(f"item {index} of the response is not what call {number} of {total} said")
     return item, at + 1
 
 

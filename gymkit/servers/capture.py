@@ -40,6 +40,9 @@ class Captured(NamedTuple):
 class Capture(ABC):
     """Takes records in, gives them back by rollout."""
 
+    observed: bool = True
+    """Whether the calls are to be told on the rows, and not only used for their tokens."""
+
     @abstractmethod
     async def append(self, record: CallRecord) -> None:
         """Keep ``record``. Never raises: what cannot be kept makes the rollout incomplete."""
@@ -125,14 +128,19 @@ class FileCapture(Capture):
     absolute, or that cannot be made.
     """
 
+    kind = "capture"
+    """What the files are called after the rollout."""
+    setting = "model_call_capture_dir"
+    """What messages call the directory."""
+
     def __init__(self, directory: str | Path) -> None:
         self.directory = Path(directory)
         if not self.directory.is_absolute():
-            raise ConfigError(f"model_call_capture_dir must be an absolute path, not {str(directory)!r}")
+            raise ConfigError(f"{self.setting} must be an absolute path, not {str(directory)!r}")
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise ConfigError(f"model_call_capture_dir {self.directory} cannot be made: {error.strerror}") from error
+            raise ConfigError(f"{self.setting} {self.directory} cannot be made: {error.strerror}") from error
 
     async def append(self, record: CallRecord) -> None:
         """Write ``record``'s line, on disk when this returns."""
@@ -163,9 +171,13 @@ class FileCapture(Capture):
         """Read, beside whatever else goes on."""
         return await asyncio.to_thread(self.read, rollout)
 
+    def line(self, record: CallRecord) -> dict[str, Any]:
+        """What is written of ``record``."""
+        return record.fields()
+
     def _append(self, record: CallRecord) -> None:
         try:
-            _append_line(self._file(record.rollout), codec.dumps(record.fields()) + b"\n")
+            _append_line(self._file(record.rollout), codec.dumps(self.line(record)) + b"\n")
         except (OSError, ValueError, TypeError) as error:
             log.warning("rollout %s: a model call could not be recorded: %s", record.rollout, error)
             self._mark_incomplete(record.rollout)
@@ -177,13 +189,13 @@ class FileCapture(Capture):
             log.error("rollout %s: nor could it be marked as incomplete: %s", rollout, error)
 
     def _file(self, rollout: str) -> Path:
-        return self.directory / f"{rollout}.capture.jsonl"
+        return self.directory / f"{rollout}.{self.kind}.jsonl"
 
     def _mark(self, rollout: str) -> Path:
-        return self.directory / f"{rollout}.capture.incomplete"
+        return self.directory / f"{rollout}.{self.kind}.incomplete"
 
     def __repr__(self) -> str:
-        return f"<FileCapture {self.directory}>"
+        return f"<{type(self).__name__} {self.directory}>"
 
 
 def _append_line(path: Path, line: bytes) -> None:

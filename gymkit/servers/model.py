@@ -22,6 +22,7 @@ from gymkit.servers.cookie import SignedCookie
 from gymkit.servers.dialect import CHAT, MESSAGES, RESPONSES, Admitted, Dialect
 from gymkit.servers.disconnect import until_disconnect
 from gymkit.servers.http import Answer, Receive, Refused, Request, Scope, Send, json_answer
+from gymkit.servers.token_record import token_record
 from gymkit.wire import codec
 from gymkit.wire.dialects.reply_to_chat import reply_to_chat
 from gymkit.wire.dialects.reply_to_messages import reply_to_messages
@@ -126,6 +127,8 @@ class ModelServer(ServerApp):
         except Exception as error:  # noqa: BLE001 - a server answers; it does not die of one request
             return await self._failed(error, request, call)
         reply = _with_tokens(dialect, reply, call)
+        if call.training and call.tokens is not None:
+            call.tokens = _recorded(call, admitted.params, reply)
         answer = json_answer(reply)
         await self._record(request, call, 200, _honest(dialect, reply, call) or _body(answer))
         self._report(dialect, call)
@@ -226,6 +229,15 @@ def _with_tokens(dialect: Dialect, reply: dict[str, Any], call: ModelCall) -> di
         first, *rest = reply["choices"]
         return {**reply, "choices": [{**first, "message": {**first["message"], **tokens}}, *rest]}
     return reply
+
+
+def _recorded(call: ModelCall, params: Params, reply: dict[str, Any]) -> dict[str, Any] | None:
+    """What is recorded for training. None for a conversation that cannot be told: the client has its reply all the same."""
+    try:
+        return token_record(call, params, reply)
+    except Exception as error:  # noqa: BLE001 - the rollout is then masked, with the reason
+        log.warning("rollout %s: the tokens of a %s call cannot be recorded: %r", call.rollout, call.dialect, error)
+        return None
 
 
 def _honest(dialect: Dialect, reply: dict[str, Any], call: ModelCall) -> bytes | None:
