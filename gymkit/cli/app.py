@@ -217,7 +217,9 @@ def lab(
 @exits()
 def usersim_prepare(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where the rows go.")],
-    probe: Annotated[list[str] | None, typer.Option(help="A probe; may be repeated. By default all 14.")] = None,
+    probe: Annotated[
+        list[str] | None, typer.Option(help="A probe; may be repeated. By default all of the locale.")
+    ] = None,
     locale: Annotated[str, typer.Option(help="Language and country.")] = "en_US",
     rows: Annotated[int | None, typer.Option(help="How many rows; the probes are taken in turn.")] = None,
     personas: Annotated[str, typer.Option(help="synthetic, or a Nemotron-Personas parquet file.")] = "synthetic",

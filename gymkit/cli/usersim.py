@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from gymkit.usersim.preparation import prepared_rows, write_rows
+from gymkit.usersim.preparation import omitted, prepared_rows, write_rows
 
 
 def prepare(
@@ -21,7 +21,7 @@ def prepare(
     max_turns: int,
     assistant: str | None,
 ) -> None:
-    """Write prepared rows and say how many. Raises InputError, ConfigError, MissingExtra."""
+    """Write prepared rows, say how many, and what was left out. Raises InputError, ConfigError, MissingExtra."""
     made = prepared_rows(
         probes or None,
         locale=locale,
@@ -34,3 +34,5 @@ def prepare(
     )
     write_rows(made, output)
     typer.echo(f"{len(made)} rows for {len({row['resolved_row']['probe_type'] for row in made})} probes in {output}")
+    for name, reason in omitted(probes or None, locale).items():
+        typer.echo(f"left out: {name}: {reason}")

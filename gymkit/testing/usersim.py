@@ -42,7 +42,14 @@ LINES: Mapping[str, tuple[str, ...]] = {
     "Korean": ("안녕하세요. 조금 여쭤봐도 될까요?", "그렇군요. 비용은 얼마나 드나요?", "감사합니다, 충분합니다."),
     "Devanagari": ("नमस्ते, क्या आप मेरी मदद कर सकते हैं?", "ठीक है, इसमें कितना खर्च होगा?", "धन्यवाद, बस इतना ही चाहिए था।"),
 }
-"""What the scripted user says, turn by turn, by a word that its instructions hold."""
+"""What the scripted user says, turn by turn, by its language."""
+
+_SAID_AS: Mapping[str, tuple[str, ...]] = {
+    "Japanese": ("Japanese", "日本語"),
+    "Korean": ("Korean", "한국어"),
+    "Devanagari": ("Devanagari", "हिन्दी", "हिंदी"),
+}
+"""By which words its instructions ask for a language; some are written in it."""
 
 _CLOSINGS = tuple(lines[-1] for lines in LINES.values())
 
@@ -59,7 +66,7 @@ def user(params: Params) -> Any:
     told = "\n".join(texts(params))
     if names := [tool["name"] for tool in params.get("tools") or ()]:
         return [call(names[0], move="answer", topic="", intensity=1, affect="neutral", reasoning="it is my turn")]
-    lines = next((said for word, said in LINES.items() if word != "English" and word in told), LINES["English"])
+    lines = LINES[next((name for name, words in _SAID_AS.items() if any(w in told for w in words)), "English")]
     spoken = sum(line in told for line in lines)
     return [answer(lines[min(spoken, len(lines) - 1)])]
 

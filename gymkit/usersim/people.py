@@ -172,18 +172,37 @@ OCCUPATIONS: Final = (
         "bachelors",
         "nursing",
         "looks after patients on a surgical ward and works every other weekend",
+        (23, 64),
     ),
-    ("electrician", "associates", "", "wires kitchens and small workshops and keeps the books in the evening"),
-    ("primary_school_teacher", "masters", "education", "teaches nine-year-olds and runs the school garden"),
-    ("warehouse_associate", "high_school", "", "picks orders on the early shift and trains new colleagues"),
-    ("software_developer", "bachelors", "computer science", "maintains the booking system of a ferry company"),
-    ("retired_bus_driver", "high_school", "", "drove a city bus for thirty years and now volunteers at the library"),
-    ("pharmacy_technician", "associates", "", "fills prescriptions and explains them patiently at the counter"),
-    ("graduate_student", "bachelors", "biology", "counts insects for a thesis and tutors on the side"),
-    ("restaurant_owner", "some_college", "", "runs a small place with eight tables and does the accounts at night"),
-    ("accountant", "bachelors", "business", "closes the month for three family firms"),
+    (
+        "electrician",
+        "associates",
+        "",
+        "wires kitchens and workshops and keeps the books in the evening",
+        (20, 65),
+    ),
+    ("primary_school_teacher", "masters", "education", "teaches nine-year-olds and runs the school garden", (25, 64)),
+    ("warehouse_associate", "high_school", "", "picks orders on the early shift and trains new colleagues", (19, 62)),
+    ("software_developer", "bachelors", "computer science", "maintains a ferry company's booking system", (23, 62)),
+    (
+        "retired_bus_driver",
+        "high_school",
+        "",
+        "drove a city bus for thirty years and now volunteers at the library",
+        (63, 78),
+    ),
+    ("pharmacy_technician", "associates", "", "fills prescriptions and explains them patiently", (21, 64)),
+    ("graduate_student", "bachelors", "biology", "counts insects for a thesis and tutors on the side", (22, 34)),
+    (
+        "restaurant_owner",
+        "some_college",
+        "",
+        "runs a small place with eight tables and does the accounts at night",
+        (28, 70),
+    ),
+    ("accountant", "bachelors", "business", "closes the month for three family firms", (24, 66)),
 )
-"""Occupation, education, field of a degree, and what the work is like."""
+"""Occupation, education, field of a degree, what the work is like, and between which ages it is done."""
 
 PASTIMES: Final = (
     ("long walks", "gardening", "crime novels"),

@@ -27,10 +27,15 @@ _CHUNK: Final = 2**20
 
 def synthetic_personas(locale: str, count: int, seed: int) -> list[dict[str, Any]]:
     """``count`` personas of ``locale``, the same for the same seed. Raises ConfigError for an unknown locale."""
-    land = LANDS.get(locale)
-    if land is None:
-        raise ConfigError(f"there are no synthetic personas for the locale {locale!r}; {nearest(locale, LANDS)}")
+    land = land_of(locale)
     return [_persona(locale, land, index, f"{seed}/{locale}/{index}") for index in range(count)]
+
+
+def land_of(locale: str) -> Land:
+    """What synthetic personas of ``locale`` are drawn from. Raises ConfigError for an unknown locale."""
+    if locale not in LANDS:
+        raise ConfigError(f"there are no synthetic personas for the locale {locale!r}; {nearest(locale, LANDS)}")
+    return LANDS[locale]
 
 
 def _persona(locale: str, land: Land, index: int, seed: str) -> dict[str, Any]:
@@ -38,8 +43,8 @@ def _persona(locale: str, land: Land, index: int, seed: str) -> dict[str, Any]:
     woman = chance.random() < 0.5
     first = chance.choice((land.women if woman else land.men).split())
     last = chance.choice(land.families.split())
-    age = chance.randint(19, 78)
-    work, education, field, labour = chance.choice(OCCUPATIONS)
+    work, education, field, labour, ages = chance.choice(OCCUPATIONS)
+    age = chance.randint(*ages)
     likes, skills = chance.choice(PASTIMES), chance.choice(SKILLS)
     place = chance.choice(land.places)
     persona = {

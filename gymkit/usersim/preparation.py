@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gymkit.usersim.personas import SYNTHETIC, read_personas, synthetic_personas
-from gymkit.usersim.rows import Wanted, expanded, made_rows
+from gymkit.usersim.locales import left_out
+from gymkit.usersim.personas import SYNTHETIC, land_of, read_personas, synthetic_personas
+from gymkit.usersim.rows import Wanted, expanded, is_default, known_probes, made_rows
 from gymkit.wire import codec
 
 if TYPE_CHECKING:
@@ -30,8 +32,10 @@ def prepared_rows(
     settings: Mapping[str, Any] | None = None,
     columns: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[dict[str, Any]]:
-    """The rows that ``prepare`` makes, as dicts of the contract; parameters as there."""
-    named = expanded(probes, rows)
+    """The rows that ``prepare`` makes, as dicts of the contract; parameters as there. ``omitted`` tells the rest."""
+    if personas == SYNTHETIC:
+        land_of(locale)  # a locale that is mistyped is told as that, and not as banks that are missing
+    named = expanded(probes, rows, locale)
     if personas == SYNTHETIC:
         people, version = synthetic_personas(locale, len(named), seed), SYNTHETIC
     else:
@@ -40,6 +44,11 @@ def prepared_rows(
         named, locale, seed, version, assistant, {"max_turns": max_turns, **(settings or {})}, columns or {}
     )
     return made_rows(wanted, people)
+
+
+def omitted(probes: str | Sequence[str] | None, locale: str) -> dict[str, str]:
+    """The probes that the default leaves out in ``locale``, each with the reason; none where ``probes`` are named."""
+    return left_out(locale, known_probes()) if is_default(probes) else {}
 
 
 def prepare(
@@ -61,9 +70,11 @@ def prepare(
     Parameters
     ----------
     probes:
-        Names of probes; by default one row of each of the 14.
+        Names of probes; by default one row of each of the 14 that the locale can play. What is left out is warned of
+        and stands in ``attrs["left_out"]`` of the frame; a probe that is named and cannot be played is an error.
     locale:
-        Whose language and banks, such as ``en_US`` or ``ja_JP``.
+        Whose language and banks, such as ``en_US`` or ``ja_JP``. With User Sim 0.2 ``financial_services`` has banks in
+        en_US, en_GB, en_IN, de_DE and fr_FR only; the others have the other 13 probes.
     rows:
         How many rows; the probes are taken in turn.
     personas:
@@ -99,7 +110,11 @@ def prepare(
     )
     if output is not None:
         write_rows(made, Path(output))
-    return as_frame(made)
+    frame = as_frame(made)
+    frame.attrs["left_out"] = absent = omitted(probes, locale)
+    for name, reason in absent.items():
+        warnings.warn(f"{name} is left out: {reason}", stacklevel=2)
+    return frame
 
 
 def as_frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:

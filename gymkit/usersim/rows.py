@@ -13,6 +13,7 @@ from typing import Any
 
 from gymkit.errors import InputError
 from gymkit.nearest import nearest
+from gymkit.usersim.locales import left_out
 from gymkit.usersim.package import load, revision
 
 NO_THEME = "__not_used__"
@@ -50,12 +51,24 @@ def known_probes() -> tuple[str, ...]:
     return tuple(known_probes())
 
 
-def expanded(probes: str | Sequence[str] | None, rows: int | None) -> tuple[str, ...]:
-    """The probe of each row: all of them once, or those named, as often as ``rows`` asks. Raises InputError."""
+def is_default(probes: str | Sequence[str] | None) -> bool:
+    """Whether all probes are meant, as far as the locale can play them."""
+    return probes is None or probes == "all"
+
+
+def expanded(probes: str | Sequence[str] | None, rows: int | None, locale: str) -> tuple[str, ...]:
+    """The probe of each row: all that ``locale`` can play once, or those named, as often as ``rows`` asks.
+
+    Raises InputError for a probe that does not exist, or that is named and cannot be played in ``locale``.
+    """
     known = known_probes()
-    named = known if probes is None or probes == "all" else (probes,) if isinstance(probes, str) else tuple(probes)
+    everything = is_default(probes)
+    named = known if everything else (probes,) if isinstance(probes, str) else tuple(probes or ())
     if wrong := [name for name in named if name not in known]:
         raise InputError([f"there is no probe {name!r}; {nearest(name, known)}" for name in wrong])
+    if (without := left_out(locale, named)) and not everything:
+        raise InputError([f"{name} cannot be played: {reason}" for name, reason in without.items()])
+    named = tuple(name for name in named if name not in without)
     count = len(named) if rows is None else rows
     if count < 1 or not named:
         raise InputError([f"rows: must be at least 1, not {count}" if named else "probes: none are named"])
