@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gymkit.collect.said import Said, outline, said
-from gymkit.wire import codec
+from gymkit.collect.said import Said, said
 from gymkit.wire.trajectory import CallEntry
 
 _ELSEWHERE = ("request", "response", "request_raw", "response_raw", "latency_ms", "tokens", "token_capture")
@@ -16,45 +15,42 @@ _ELSEWHERE = ("request", "response", "request_raw", "response_raw", "latency_ms"
 class Call:
     """One call: what the capture holds of it (``record``), and what the reply says (``said``)."""
 
-    __slots__ = ("id", "index", "model", "record", "response_id", "said", "server", "succeeded")
+    __slots__ = ("id", "index", "model_ref", "record", "said", "succeeded")
 
     def __init__(self, index: int, record: Mapping[str, Any]) -> None:
-        status, response = record.get("status_code"), record.get("response")
-        if isinstance(response, codec.Raw):
-            response = outline(response)
+        status = record.get("status_code")
+        answered = status is not None and status < 400
+        told = said(record.get("dialect") or "", record.get("response")) if answered else None
         self.index = index
         """Order of recording, from 0."""
         self.record = record
         self.id: str | None = record.get("model_call_id")
         """Id that the model server gave it."""
-        self.server: str | None = (record.get("model_ref") or {}).get("name")
-        """Name of the model server."""
-        reply = response if status is not None and status < 400 and isinstance(response, dict) else None
-        self.succeeded = reply is not None
+        self.model_ref: Mapping[str, Any] = record.get("model_ref") or {}
+        """The model server."""
+        self.succeeded = told is not None
         """Whether the client got a reply. A failed call's body says nothing of a model."""
-        self.said = said(record.get("dialect") or "", reply) if reply is not None else Said()
-        self.response_id: str | None = reply.get("id") if reply is not None else None
-        """Id of the response."""
-        self.model: str | None = reply.get("model") if reply is not None else None
-        """Name of the model that answered."""
+        self.said = told or Said()
 
     def reference(self) -> dict[str, Any]:
         """What names it, every way there is."""
-        named = {
-            "model_call_id": self.id,
-            "model_ref": self.record.get("model_ref"),
-            "response_id": self.response_id,
-        }
-        return {key: value for key, value in named.items() if value is not None}
+        named: dict[str, Any] = {}
+        if self.id is not None:
+            named["model_call_id"] = self.id
+        if self.model_ref:
+            named["model_ref"] = self.model_ref
+        if self.said.response_id is not None:
+            named["response_id"] = self.said.response_id
+        return named
 
     def entry(self) -> CallEntry:
         """It in brief."""
         told, tokens = self.said, self.said.tokens
         entry: dict[str, Any] = {
             **self.record,
-            "response_id": self.response_id,
+            "response_id": told.response_id,
             "call_index": self.index,
-            "model": self.model,
+            "model": told.model,
             "response_status": told.status,
             "finish_reason": told.finish_reason,
             "tokens_in": tokens.read,
@@ -83,9 +79,9 @@ class Call:
             "request": record.get("request_raw", record.get("request")),
             "response": record.get("response_raw", record.get("response")),
             "response_metadata": {
-                "response_id": self.response_id,
+                "response_id": told.response_id,
                 "model_ref": record.get("model_ref"),
-                "model": self.model,
+                "model": told.model,
                 "dialect": record.get("dialect"),
                 "status_code": record.get("status_code"),
                 "response_status": told.status,
@@ -109,22 +105,23 @@ class Call:
 
 def summary(rollout: str, calls: Sequence[Call], gaps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """``ng_model_call_capture``: sums, each null where no call reported it, and the calls in brief."""
-    entries = [call.entry() for call in calls]
-    sums = {
-        name: _added(entry.get(source) for entry in entries)
-        for name, source in {
-            "tokens_in": "tokens_in",
-            "tokens_out": "tokens_out",
-            "tokens_reasoning": "tokens_reasoning",
-            "tokens_total": "tokens_total",
-            "cached_tokens": "cached_tokens",
-            "latency_total_ms": "latency_total_ms",
-        }.items()
-    }
-    made = {"rollout_id": rollout, "metrics": {**sums, "num_calls": len(entries)}, "calls": entries}
+    made = {"rollout_id": rollout, "metrics": _metrics(calls), "calls": [call.entry() for call in calls]}
     return {**made, "gaps": list(gaps)} if gaps else made
 
 
-def _added(values: Iterable[Any]) -> Any:
+def _metrics(calls: Sequence[Call]) -> dict[str, Any]:
+    tokens = [call.said.tokens for call in calls]
+    return {
+        "tokens_in": _added([each.read for each in tokens]),
+        "tokens_out": _added([each.written for each in tokens]),
+        "tokens_reasoning": _added([each.reasoning for each in tokens]),
+        "tokens_total": _added([each.total for each in tokens]),
+        "cached_tokens": _added([each.cached for each in tokens]),
+        "latency_total_ms": _added([call.record.get("latency_ms") for call in calls]),
+        "num_calls": len(calls),
+    }
+
+
+def _added(values: Sequence[Any]) -> Any:
     known = [value for value in values if value is not None]
     return sum(known) if known else None

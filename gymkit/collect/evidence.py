@@ -16,7 +16,7 @@ from gymkit.collect.tokens import Tokens
 from gymkit.errors import WireError
 from gymkit.servers.capture import Capture, Captured
 from gymkit.wire.observations import check_observations
-from gymkit.wire.responses import message_text
+from gymkit.wire.responses import content_text
 from gymkit.wire.tasks import capture_key_of
 from gymkit.wire.trajectory import CAPTURE, OBSERVATIONS, PERF, SCHEMA_VERSION, TRAJECTORY, check_trajectory
 
@@ -119,7 +119,8 @@ def _trajectory(planned: Mapping[str, Any], result: Row, key: str, calls: list[C
     gaps += [*(seen.get("gaps") or ()), *((producer or {}).get("gaps") or ()), *joined.gaps]
     made["invocations"] = [{**each, "model_calls": joined.references(each["invocation_id"])} for each in invocations]
     made["model_calls"] = [call.whole() for call in calls] or list((producer or {}).get("model_calls") or ())
-    made["tool_calls"] = [_with_output(tool, invocations) for tool in tools]
+    outputs = _outputs(invocations) if tools else {}
+    made["tool_calls"] = [_with_output(tool, outputs) for tool in tools]
     if producer is not None:
         made["turns"] = producer.get("turns") or []
     else:
@@ -187,16 +188,23 @@ def _turns(invocation: str, task: str, key: str, calls: list[Call]) -> list[Row]
     return turns
 
 
-def _with_output(tool: Row, invocations: list[Row]) -> Row:
-    """The observed tool call with what came back, out of the conversation of its invocation."""
-    conversation = next(
-        (each.get("conversation") or () for each in invocations if each["invocation_id"] == tool["invocation_id"]), ()
-    )
-    for item in conversation:
-        if item.get("type") == "function_call_output" and item.get("call_id") == tool["tool_call_id"]:
-            output = item.get("output")
-            return {**tool, "output": output if isinstance(output, str) else message_text({"content": output})}
-    return dict(tool)
+def _outputs(invocations: list[Row]) -> dict[tuple[str, Any], Any]:
+    """What came back from tools, by invocation and call id, out of the conversations; the first of two counts."""
+    found: dict[tuple[str, Any], Any] = {}
+    for invocation in invocations:
+        for item in invocation.get("conversation") or ():
+            if item.get("type") == "function_call_output":
+                found.setdefault((invocation["invocation_id"], item.get("call_id")), item.get("output"))
+    return found
+
+
+def _with_output(tool: Row, outputs: Mapping[tuple[str, Any], Any]) -> Row:
+    """The observed tool call with what came back."""
+    name = tool["invocation_id"], tool["tool_call_id"]
+    if name not in outputs:
+        return dict(tool)
+    output = outputs[name]
+    return {**tool, "output": output if isinstance(output, str) else content_text(output)}
 
 
 def _absent(made: Row) -> list[Row]:

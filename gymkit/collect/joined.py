@@ -59,8 +59,8 @@ def _names(calls: Sequence[Call]) -> dict[Name, list[Call]]:
     names: dict[Name, list[Call]] = {}
     for call in calls:
         names.setdefault((call.id,), []).append(call)
-        if call.response_id is not None:
-            names.setdefault((call.server, call.response_id), []).append(call)
+        if call.said.response_id is not None:
+            names.setdefault((call.model_ref.get("name"), call.said.response_id), []).append(call)
     return names
 
 

@@ -159,8 +159,5 @@ def _sums(row: Row, content: Row) -> tuple[int, int] | None:
 
 
 def _content(call: Row) -> bool:
-    response = call.get("response")
-    told = said(
-        (call.get("response_metadata") or {}).get("dialect") or "", response if isinstance(response, dict) else {}
-    )
-    return bool(told.text or told.reasoning or told.tool_calls)
+    told = said((call.get("response_metadata") or {}).get("dialect") or "", call.get("response"))
+    return told is not None and bool(told.text or told.reasoning or told.tool_calls)

@@ -5,15 +5,16 @@ Bodies come from anybody's server, so nothing here raises for one: what has anot
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
 from gymkit.wire import codec
-from gymkit.wire.dialects.reasoning import reasoning_text
-from gymkit.wire.responses import message_text
+from gymkit.wire.dialects.reasoning import reasoning_of
+from gymkit.wire.responses import content_text, message_text
 
 
 class Asked(msgspec.Struct, gc=False):
@@ -25,31 +26,55 @@ class Asked(msgspec.Struct, gc=False):
     """Of the other dialects."""
 
 
-class Replied(msgspec.Struct, gc=False):
-    """What is of interest in a reply of any dialect: not the request's tools and instructions, which it repeats."""
+class Item(msgspec.Struct, gc=False):
+    """What is of interest in an output item of the Responses API."""
+
+    type: str = "message"
+    """Its kind."""
+    content: Any = None
+    """Of a message, or of a thought: its parts."""
+    summary: Any = None
+    """Of a thought."""
+    call_id: Any = None
+    """Of a call: what pairs it with its output."""
+    name: Any = None
+    """Of a call: the tool."""
+    arguments: Any = None
+    """Of a call."""
+
+
+class Named(msgspec.Struct, gc=False):
+    """A reply of which only the names are known."""
 
     id: Any = None
     """Its id."""
     model: Any = None
     """Who answered."""
+
+
+class Replied(Named, gc=False):
+    """What is of interest in a reply of any dialect: not the request's tools and instructions, which it repeats."""
+
     status: Any = None
     """What it says of itself."""
-    incomplete_details: Any = None
+    incomplete_details: dict[str, Any] | None = None
     """Why it was cut."""
-    output: Any = None
-    """Of the Responses API: its items."""
+    output: list[Item] | None = None
+    """Of the Responses API."""
     choices: Any = None
     """Of Chat Completions."""
     content: Any = None
     """Of Messages: its blocks."""
     stop_reason: Any = None
     """Of Messages: why it ended."""
-    usage: Any = None
+    usage: dict[str, Any] | None = None
     """Its tokens."""
 
 
 _REPLIED = msgspec.json.Decoder(Replied)
+_NAMED = msgspec.json.Decoder(Named)
 _ASKED = msgspec.json.Decoder(Asked)
+_NOTHING: dict[str, Any] = {}
 
 
 @dataclass(slots=True)
@@ -86,22 +111,31 @@ class Said:
     """What the reply says of itself; only a Response does."""
     tokens: Tokens = field(default_factory=Tokens)
     """What it cost."""
+    response_id: str | None = None
+    """Its id."""
+    model: str | None = None
+    """Who answered."""
 
 
-def said(dialect: str, response: Mapping[str, Any]) -> Said:
-    """What the reply ``response`` of a call in ``dialect`` says."""
+def said(dialect: str, body: Any) -> Said | None:
+    """What the recorded ``body`` of a call in ``dialect`` says; None for one that is no JSON object."""
+    reply = _read(body)
+    if reply is None:
+        return None
     try:
-        return _READERS.get(dialect, _responses)(response)
+        told = _READERS.get(dialect, _responses)(reply) if isinstance(reply, Replied) else Said()
     except (AttributeError, KeyError, TypeError, IndexError):
-        return Said()
+        told = Said()
+    told.response_id, told.model = reply.id, reply.model
+    return told
 
 
-def outline(response: codec.Raw) -> Any:
-    """A reply in JSON as far as it is of interest here."""
-    try:
-        return msgspec.structs.asdict(_REPLIED.decode(response))
-    except (msgspec.MsgspecError, RecursionError):
-        return codec.loads(response)
+def _read(body: Any) -> Named | None:
+    """A reply as far as it is of interest here, or of another shape, its names."""
+    for kind, decode in ((Replied, _REPLIED.decode), (Named, _NAMED.decode)):
+        with suppress(msgspec.MsgspecError, RecursionError):
+            return decode(body) if isinstance(body, codec.Raw) else msgspec.convert(body, kind)
+    return None
 
 
 def question(dialect: str, request: Any) -> str | None:
@@ -131,20 +165,27 @@ def _beginning(request: codec.Raw, name: str) -> Any:
         return codec.loads(request).get(name)
 
 
-def _responses(response: Mapping[str, Any]) -> Said:
-    output = response.get("output") or []
-    kinds = [item.get("type", "message") for item in output]
-    usage, details = response.get("usage") or {}, response.get("incomplete_details") or {}
-    read, written = usage.get("input_tokens_details") or {}, usage.get("output_tokens_details") or {}
-    by_kind = list(zip(kinds, output, strict=True))
-    thoughts = [text for kind, item in by_kind if kind == "reasoning" and (text := reasoning_text(item))]
+def _responses(reply: Replied) -> Said:
+    texts: list[str] = []
+    thoughts: list[str] = []
+    calls: list[dict[str, Any]] = []
+    for item in reply.output or ():
+        if item.type == "message":
+            texts.append(content_text(item.content))
+        elif item.type == "function_call":
+            calls.append({"call_id": item.call_id, "name": item.name, "arguments": item.arguments})
+        elif item.type == "reasoning" and (thought := reasoning_of(item.content or item.summary)):
+            thoughts.append(thought)
+    usage, details = reply.usage or _NOTHING, reply.incomplete_details or _NOTHING
+    read = usage.get("input_tokens_details") or _NOTHING
+    written = usage.get("output_tokens_details") or _NOTHING
     return Said(
-        text="".join([message_text(item) for kind, item in by_kind if kind == "message"]),
-        reasoning="\n".join(thoughts) or None,
-        tool_calls=[_call(item, item.get("call_id")) for kind, item in by_kind if kind == "function_call"],
-        finish_reason=_text(details.get("reason")),
-        status=_text(response.get("status")),
-        tokens=Tokens(
+        "".join(texts),
+        "\n".join(thoughts) or None,
+        calls,
+        _text(details.get("reason")),
+        _text(reply.status),
+        Tokens(
             _count(usage.get("input_tokens")),
             _count(usage.get("output_tokens")),
             _count(written.get("reasoning_tokens")),
@@ -155,9 +196,9 @@ def _responses(response: Mapping[str, Any]) -> Said:
     )
 
 
-def _chat(response: Mapping[str, Any]) -> Said:
-    choice = response["choices"][0]
-    message, usage = choice["message"], response.get("usage") or {}
+def _chat(reply: Replied) -> Said:
+    choice = reply.choices[0]
+    message, usage = choice["message"], reply.usage or {}
     read, written = usage.get("prompt_tokens_details") or {}, usage.get("completion_tokens_details") or {}
     return Said(
         text=message_text(message) or message.get("refusal") or "",
@@ -175,8 +216,8 @@ def _chat(response: Mapping[str, Any]) -> Said:
     )
 
 
-def _messages(response: Mapping[str, Any]) -> Said:
-    blocks, usage = response["content"], response.get("usage") or {}
+def _messages(reply: Replied) -> Said:
+    blocks, usage = reply.content, reply.usage or {}
     cached, created = _count(usage.get("cache_read_input_tokens")), _count(usage.get("cache_creation_input_tokens"))
     read, written = _count(usage.get("input_tokens")), _count(usage.get("output_tokens"))
     if read is not None:  # this dialect counts what a cache read or wrote apart
@@ -186,7 +227,7 @@ def _messages(response: Mapping[str, Any]) -> Said:
         text="".join(block.get("text") or "" for block in blocks if block.get("type") == "text"),
         reasoning="\n".join(thoughts) or None,
         tool_calls=[_used(block) for block in blocks if block.get("type") == "tool_use"],
-        finish_reason=_text(response.get("stop_reason")),
+        finish_reason=_text(reply.stop_reason),
         tokens=Tokens(
             read,
             written,
@@ -214,4 +255,4 @@ def _text(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
-_READERS = {"responses": _responses, "chat": _chat, "messages": _messages}
+_READERS: dict[str, Callable[[Replied], Said]] = {"responses": _responses, "chat": _chat, "messages": _messages}

@@ -217,7 +217,11 @@ def message_text(item: dict[str, Any]) -> str:
 
     Takes any shape of content: text, a list of parts, or nothing; parts without text count as empty.
     """
-    content = item.get("content")
+    return content_text(item.get("content"))
+
+
+def content_text(content: Any) -> str:
+    """The same of the content alone."""
     if not isinstance(content, list):
         return content if isinstance(content, str) else ""
     return "".join(map(_part_text, content))

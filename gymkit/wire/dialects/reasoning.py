@@ -23,7 +23,11 @@ def reasoning_item(text: str | None, encrypted: str | None = None) -> dict[str, 
 
 def reasoning_text(item: Mapping[str, Any]) -> str | None:
     """What a reasoning item says: the reasoning where it is there, or else its summaries, one a line; None if empty."""
-    parts = item.get("content") or item.get("summary") or []
+    return reasoning_of(item.get("content") or item.get("summary"))
+
+
+def reasoning_of(parts: Any) -> str | None:
+    """The same of its parts alone."""
     return "\n".join(part["text"] for part in parts) if parts else None
 
 
