@@ -215,7 +215,7 @@ class TestFailures:
         "given",
         [None, 5, b"x", {}, {"name": "x"}, [None], [("a", "b")], ("a", {"x": object()}), {"type": "message"},
          {"output": "x"}, {"output": [answer("x")], "usage": {"input_tokens": 1}}],
-        ids=repr,
+        ids=lambda given: type(given).__name__,
     )  # fmt: skip
     def test_what_is_no_step_is_refused(self, given: Any) -> None:
         row = run(lambda params: given)
