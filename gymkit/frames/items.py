@@ -79,6 +79,8 @@ def _items(message: Message) -> Iterator[Item]:
     if message.role == "tool":
         yield Item(type=OUTPUT, call_id=message.tool_call_id, output=message.content)
         return
+    if message.reasoning_content:
+        yield Item(type="reasoning", content=message.reasoning_content)
     if message.content or not message.tool_calls:
         yield Item(type="message", role=message.role, content=message.content)
     for call in message.tool_calls or ():

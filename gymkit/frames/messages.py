@@ -32,6 +32,8 @@ class Message(msgspec.Struct, gc=False):
     """Who speaks: user, assistant or tool."""
     content: Any = None
     """The text."""
+    reasoning_content: Any = None
+    """What the assistant thought, where its model tells it."""
     tool_calls: list[Call] | None = None
     """What the assistant asks for."""
     tool_call_id: Any = None

@@ -1,6 +1,7 @@
 """One row per planned rollout: how it ended, and what it scored.
 
 The mean of ``reward`` is the mean over the scored rollouts: masked, failed and missing ones have no number there.
+Steps, tool calls and tokens are those of whoever is evaluated: in an episode with a simulated user, the assistant.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ import msgspec
 import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
+from gymkit.frames import assistant
 from gymkit.frames.cells import MOMENT, flag, integer, number
 from gymkit.frames.column import Builder, Column, array
 from gymkit.frames.items import CALL
 from gymkit.frames.lines import Place
 from gymkit.frames.records import Key, Records
-from gymkit.frames.rows import ExecutedCall, ItemKind, Ours, Outline, Planned, Row, Usage
+from gymkit.frames.rows import ExecutedCall, ItemKind, Ours, Planned, Row, Usage
 from gymkit.frames.text import storable
 from gymkit.wire.rollouts import TerminationReason
 
@@ -49,6 +51,8 @@ class Outcome(msgspec.Struct, gc=False):
     """The failure's kind."""
     ours: Ours
     """What gymkit added to the row."""
+    steps: Any
+    """Calls of the agent."""
     calls: Sequence[ExecutedCall] | None
     """The calls that gymkit executed, None when that is not known."""
     usage: Usage
@@ -63,18 +67,17 @@ _NO_PLAN: Final = Planned()
 _NO_ROW: Final = Row()
 _NOT_OURS: Final = Ours()
 _NO_USAGE: Final = Usage()
-_NO_RESPONSE: Final = Outline()
 
 
 def _missing(key: Key, plan: Planned) -> Outcome:
-    return Outcome(key, "missing", plan, _NO_ROW, None, None, _NOT_OURS, None, _NO_USAGE, None)
+    return Outcome(key, "missing", plan, _NO_ROW, None, None, _NOT_OURS, None, None, _NO_USAGE, None)
 
 
 def _failed(key: Key, plan: Planned, row: Row) -> Outcome:
     # The response of a failed attempt is a placeholder: nothing is counted in it.
     ours = row.gymkit or _NOT_OURS
     attempt = integer(row.attempt) or 0
-    return Outcome(key, "failed", plan, row, attempt, row.failure_kind, ours, ours.calls, _NO_USAGE, None)
+    return Outcome(key, "failed", plan, row, attempt, row.failure_kind, ours, ours.steps, ours.calls, _NO_USAGE, None)
 
 
 def _finished(key: Key, plan: Planned, row: Row) -> Outcome:
@@ -82,9 +85,10 @@ def _finished(key: Key, plan: Planned, row: Row) -> Outcome:
     if not flag(row.mask_sample):
         scored = number(row.reward) is not None
         status, kind = ("scored", kind) if scored else ("missing", kind or "no_reward")
-    ours, response = row.gymkit or _NOT_OURS, row.response or _NO_RESPONSE
+    ours, response = row.gymkit or _NOT_OURS, row.response or assistant.outline(row)
     attempt, usage = integer(row.attempt) or 0, response.usage or _NO_USAGE
-    return Outcome(key, status, plan, row, attempt, kind, ours, ours.calls, usage, response.output)
+    steps = assistant.steps(row) if ours.steps is None else ours.steps
+    return Outcome(key, status, plan, row, attempt, kind, ours, steps, ours.calls, usage, response.output)
 
 
 def task_id(row: Planned) -> Any:
@@ -141,13 +145,13 @@ COLUMNS: Final[tuple[Column[Outcome], ...]] = (
     ),
     Column("failure_kind", "category", lambda it: it.kind, "kind of failure, by the shared vocabulary"),
     Column("termination_reason", "category", lambda it: it.ours.termination_reason, "why the loop ended", REASONS),
-    Column("steps", "Int64", lambda it: it.ours.steps, "calls of the agent service"),
+    Column("steps", "Int64", lambda it: it.steps, "calls of the agent: of the assistant, with a simulated user"),
     Column("tool_calls", "Int64", _function_calls, "function calls in the result, whoever executed them"),
     Column("undeclared_calls", "Int64", _calls_with("undeclared"), "calls of a tool that the task does not offer"),
     Column("malformed_calls", "Int64", _calls_with("malformed"), "calls whose arguments are not a JSON object"),
     Column("failed_calls", "Int64", _calls_with("failed"), "calls that the environment answered with an error"),
-    Column("input_tokens", "Int64", lambda it: it.usage.input_tokens, "tokens read, NA if not reported"),
-    Column("output_tokens", "Int64", lambda it: it.usage.output_tokens, "tokens written, NA if not reported"),
+    Column("input_tokens", "Int64", lambda it: it.usage.input_tokens, "tokens that the agent read, NA if not reported"),
+    Column("output_tokens", "Int64", lambda it: it.usage.output_tokens, "tokens that it wrote, NA if not reported"),
     Column("total_tokens", "Int64", lambda it: it.usage.total_tokens, "both, NA if not reported"),
     Column("seconds", "Float64", lambda it: it.ours.seconds, "wall clock of the attempt"),
     Column("started_at", MOMENT, lambda it: it.ours.started_at, "when the collector sent it"),

@@ -177,6 +177,38 @@ class Planned(Stamped, gc=False):
     """What gymkit adds."""
 
 
+class Turned(msgspec.Struct, gc=False):
+    """A message of a conversation with a simulated user, without its text."""
+
+    role: Any = None
+    """Who speaks."""
+    tool_calls: list[ItemKind] | None = None
+    """What the assistant asks for."""
+
+
+class Simulated(msgspec.Struct, gc=False):
+    """A conversation with a simulated user, without its texts."""
+
+    conversation_messages: list[Turned] | None = None
+    """What was said, in order."""
+
+
+class Answered(msgspec.Struct, gc=False):
+    """A response of which only the tokens are of interest."""
+
+    usage: Usage | None = None
+    """Its tokens, if they were reported."""
+
+
+class Acted(msgspec.Struct, gc=False):
+    """One time that a role of an episode spoke, without what was said."""
+
+    role: Any = None
+    """Who."""
+    response: Answered | None = None
+    """What came."""
+
+
 class Row(Planned, gc=False):
     """A result or a failed attempt without its texts."""
 
@@ -190,6 +222,10 @@ class Row(Planned, gc=False):
     """The rewards by objective."""
     response: Outline | None = None
     """The agent's side of the rollout."""
+    usersim_result: Simulated | None = None
+    """What was said, in a row of simulated users, which has no response."""
+    invocations: list[Acted] | None = None
+    """Who spoke when, in a row of simulated users."""
 
 
 class FailureRow(Stamped, gc=False):

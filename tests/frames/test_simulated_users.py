@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from gymkit.frames import audit, conversations, invocations, outcomes, tool_calls, trajectories
+from gymkit.frames import audit, conversations, invocations, outcomes, rewards, tool_calls, trajectories
 from gymkit.frames.column import Column
 from gymkit.frames.records import Records
 from gymkit.wire import codec
@@ -125,7 +125,7 @@ def test_invocations_know_what_was_told(tmp_path: Path) -> None:
 )
 def test_rows_of_another_shape_break_nothing(broken: dict[str, Any], tmp_path: Path) -> None:
     records = _records(tmp_path, _row(**broken))
-    for module in MODULES:
+    for module in [*MODULES, rewards, trajectories, tool_calls]:
         module.frame(records)
 
 
@@ -146,3 +146,58 @@ def test_the_frames_of_items_have_the_conversation_too_so_that_it_can_be_read_li
     calls = tool_calls.frame(records)
     assert list(calls["output"]) == ["1", "2"]
     assert list(calls["executed"]) == [True, True]
+
+
+def _spoke(role: str, **usage: Any) -> dict[str, Any]:
+    return {"role": role, "response": {"output": [{"type": "message"}], "usage": usage or None}}
+
+
+TOLD = [
+    _spoke("user", input_tokens=1000, output_tokens=1000, total_tokens=2000),
+    _spoke("assistant", input_tokens=10, output_tokens=2, total_tokens=12),
+    _spoke("judge", input_tokens=1000, output_tokens=1000, total_tokens=2000),
+    _spoke("assistant", input_tokens=30, output_tokens=5),
+]
+
+
+def _reward(tmp_path: Path, **fields: Any) -> Any:
+    (found,) = rewards.frame(_records(tmp_path, {**FULL, **fields})).itertuples()
+    return found
+
+
+def test_rewards_count_the_assistant_and_nobody_else(tmp_path: Path) -> None:
+    row = _reward(tmp_path, invocations=TOLD)
+    assert (row.input_tokens, row.output_tokens, row.total_tokens) == (40, 7, 47)
+    assert (row.steps, row.tool_calls) == (2, 2)
+    assert row.tool_calls == len(tool_calls.frame(_records(tmp_path, {**FULL, "invocations": TOLD})))
+    frame = invocations.frame(_records(tmp_path, {**FULL, "invocations": TOLD}))
+    assert frame.groupby("role", observed=True)["input_tokens"].sum().to_dict() == {
+        "user": 1000,
+        "assistant": 40,
+        "judge": 1000,
+    }
+
+
+def test_tokens_that_were_told_in_part_are_no_sum(tmp_path: Path) -> None:
+    row = _reward(tmp_path, invocations=[*TOLD, _spoke("assistant")])
+    assert (row.steps, row.tool_calls) == (3, 2)
+    assert all(value is pd.NA for value in (row.input_tokens, row.output_tokens, row.total_tokens))
+    row = _reward(tmp_path, invocations=[*TOLD[:3], _spoke("assistant", input_tokens=1)])
+    assert (row.input_tokens, row.output_tokens, row.total_tokens) == (11, pd.NA, pd.NA)
+
+
+def test_steps_that_gymkit_counted_are_kept(tmp_path: Path) -> None:
+    assert _reward(tmp_path, invocations=TOLD, gymkit={"steps": 7}).steps == 7
+
+
+def test_a_row_without_a_simulation_has_nothing_counted_for_it(tmp_path: Path) -> None:
+    row = _reward(tmp_path, usersim_result=None, invocations=TOLD)
+    assert all(value is pd.NA for value in (row.steps, row.tool_calls, row.total_tokens))
+
+
+def test_what_the_assistant_thought_stands_before_what_it_said(tmp_path: Path) -> None:
+    talk = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "so", "reasoning_content": "hm"}]
+    items = trajectories.frame(_records(tmp_path, _row(usersim_result={"conversation_messages": talk})))
+    assert list(items["kind"]) == ["message", "reasoning", "message"]
+    assert list(items["text"]) == ["hi", "hm", "so"]
+    assert list(items["origin"]) == ["environment", "agent", "agent"]
