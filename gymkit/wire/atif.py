@@ -69,7 +69,7 @@ def _steps(items: Iterable[Any], *, agent: bool) -> list[Step]:
             steps.append({"source": _SOURCES[item["role"]], "message": message_text(item)})
         else:
             _act(steps, owners, item, kind)
-    return steps if steps or not agent else [{"source": "agent", "message": ""}]
+    return steps if steps or not agent else [{"source": "agent"}]
 
 
 def _act(steps: list[Step], owners: dict[str, Step], item: Mapping[str, Any], kind: str) -> None:
@@ -91,9 +91,9 @@ def _open_step(steps: list[Step], kind: str) -> Step:
     last = steps[-1] if steps else None
     fresh = last is None or last["source"] != "agent" or "observation" in last
     if not fresh and last is not None and kind in ("message", "reasoning"):
-        fresh = "tool_calls" in last or bool(last["message"])
+        fresh = "tool_calls" in last or "message" in last
     if fresh or last is None:
-        last = {"source": "agent", "message": ""}
+        last = {"source": "agent"}
         steps.append(last)
     return last
 
@@ -142,7 +142,10 @@ def _numbered(steps: list[Step], row: Mapping[str, Any]) -> list[Step]:
     started = (row.get("gymkit") or {}).get("started_at")
     moment = datetime.fromtimestamp(started, UTC).isoformat().replace("+00:00", "Z") if started else None
     first = {"timestamp": moment} if moment else {}
-    return [{"step_id": number, **(first if number == 1 else {}), **step} for number, step in enumerate(steps, 1)]
+    return [
+        {"step_id": number, **(first if number == 1 else {}), "message": "", **step}
+        for number, step in enumerate(steps, 1)
+    ]
 
 
 def _totals(usage: Any, steps: int) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gymkit.wire import codec
@@ -41,6 +41,7 @@ def test_the_rules_of_the_format_hold_for_any_items(items: list[dict[str, Any]])
         assert isinstance(step["message"], str)
 
 
+@example([message("", "assistant"), message("<", "assistant")])
 @given(st.lists(ITEM, max_size=12))
 def test_nothing_is_lost(items: list[dict[str, Any]]) -> None:
     steps = trajectory_of(ours(0, items=items), session="s")["steps"]
