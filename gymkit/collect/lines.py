@@ -7,41 +7,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from gymkit.errors import StoreError
 from gymkit.wire import codec
+from gymkit.wire.lines import Problem, read_raw
 
-_BOM = b"\xef\xbb\xbf"
 _BLOCK = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """One line that holds no row, or a repair that was made."""
-
-    place: str
-    """``file:line``."""
-    reason: str
-    """What is wrong, or what was done about it."""
-    blank: bool = False
-    """True for an empty line, which has lost nothing."""
-
-    def __str__(self) -> str:
-        return f"{self.place}: {self.reason}"
-
-
-class Raw(NamedTuple):
-    """A line before it is decoded."""
-
-    number: int
-    """Counts from 1."""
-    offset: int
-    """Where the line starts, in bytes."""
-    data: bytes
-    """The line without its end."""
 
 
 class Line(NamedTuple):
@@ -55,26 +28,17 @@ class Line(NamedTuple):
     """The decoded object."""
 
 
-def read_raw(file: IO[bytes]) -> Iterator[Raw]:
-    """Yield the lines of ``file`` from its beginning; a byte order mark is not part of the first."""
-    offset = 0
-    for number, data in enumerate(file, start=1):
-        body = data.rstrip(b"\r\n")
-        yield Raw(number, offset, body.removeprefix(_BOM) if number == 1 else body)
-        offset += len(data)
-
-
 def read(path: Path, problems: list[Problem], load: Callable[[bytes], Any] = codec.loads) -> Iterator[Line]:
     """Yield the rows of ``path``, one in memory at a time, as ``load`` reads them (it raises ValueError).
 
     A line that is blank or holds no JSON object is left out and added to ``problems``. Raises OSError.
     """
     with path.open("rb") as file:
-        for number, offset, data in read_raw(file):
+        for number, offset, _, data in read_raw(file):
             try:
                 row = decode(data, load)
             except ValueError as error:
-                problems.append(Problem(f"{path}:{number}", str(error), blank=not data.strip()))
+                problems.append(Problem(path, number, str(error), blank=not data.strip()))
             else:
                 yield Line(number, offset, row)
 
@@ -128,7 +92,7 @@ def repair(path: Path) -> Problem | None:
         else:
             file.write(b"\n")
             done = "the last line had no end and was given one"
-        return Problem(f"{path}:{_count_ends(file, start) + 1}", done)
+        return Problem(path, _count_ends(file, start) + 1, done)
 
 
 def _last_line(file: IO[bytes]) -> int:

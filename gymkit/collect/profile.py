@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gymkit.collect.lines import Problem, read
+from gymkit.collect.lines import read
 from gymkit.errors import StoreError
 from gymkit.servers.aggregate import completion, coverage, key_of, measured, rollout_info
 from gymkit.servers.statistics import (
@@ -27,6 +27,7 @@ from gymkit.servers.statistics import (
     repeat_level,
 )
 from gymkit.wire import codec
+from gymkit.wire.lines import Problem
 
 Row = Mapping[str, Any]
 Key = tuple[int, int]

@@ -10,10 +10,11 @@ from itertools import count, islice
 from typing import Any
 
 from gymkit.collect.checks import index_problems
-from gymkit.collect.lines import Raw, decode
+from gymkit.collect.lines import decode
 from gymkit.collect.tasks import Tasks
 from gymkit.errors import InputError
 from gymkit.wire import codec
+from gymkit.wire.lines import Raw
 from gymkit.wire.tasks import strip_result_fields
 
 SHOWN = 200
@@ -94,7 +95,7 @@ def select(tasks: Tasks, limit: int | None, check: RowCheck) -> Selection:
         problems.extend(place, check(task))
         index = _own_index(row)
         if index is None:
-            index = waiting.setdefault(hashlib.sha256(line.data).digest(), -1 - len(waiting))
+            index = waiting.setdefault(hashlib.sha256(line.data.rstrip(b"\r\n")).digest(), -1 - len(waiting))
         else:
             problems.extend(place, index_problems(index))
         if not problems:

@@ -9,11 +9,12 @@ from types import TracebackType
 from typing import Any, Self
 
 from gymkit.collect.artifacts import Artifacts
-from gymkit.collect.lines import Appender, Line, Problem, read, repair
+from gymkit.collect.lines import Appender, Line, read, repair
 from gymkit.collect.lock import holder, lock
 from gymkit.collect.replacement import Replacement
 from gymkit.errors import StoreError, StoreLocked
 from gymkit.wire import codec
+from gymkit.wire.lines import Problem
 
 SET_ASIDE = "set_aside"
 """The failure class of a result that somebody chose to run again."""
@@ -68,7 +69,7 @@ class Store:
             held = lock(self._main.fd)
         except OSError as error:
             note = f"this file system has no locks ({error.strerror}): let no second collector write here"
-            self._problems[Problem(str(path), note)] = None
+            self._problems[Problem(path, None, note)] = None
             return
         if not held:
             pid = holder(self._main.fd)

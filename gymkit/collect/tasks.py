@@ -9,9 +9,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-from gymkit.collect.lines import Raw, decode, read_raw
+from gymkit.collect.lines import decode
 from gymkit.errors import InputError
 from gymkit.wire import codec
+from gymkit.wire.lines import Raw, read_raw
 
 
 class Tasks:

@@ -1,33 +1,18 @@
-"""Lines of a file as bytes, split on ``\\n`` alone: U+2028 and U+0085 inside a text end no line."""
+"""Lines of a file and where they lie, so that a row can be fetched again."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar
 
 import msgspec
 
+from gymkit.wire.lines import bare, read_raw
+
 Tag = TypeVar("Tag")
 
 _BUFFER: Final = 2**20
-_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
-
-
-@dataclass(frozen=True)
-class Problem:
-    """A line that was not read as it stands."""
-
-    path: Path
-    """The file."""
-    line: int
-    """Number of the line, from 1."""
-    reason: str
-    """What is wrong, and what was done about it."""
-
-    def __str__(self) -> str:
-        return f"{self.path}:{self.line}: {self.reason}"
 
 
 class Place(msgspec.Struct, frozen=True, gc=False):
@@ -47,11 +32,9 @@ def read_lines(path: Path) -> Iterator[tuple[bytes, Place]]:
     """Yield each line of ``path`` with its place, one at a time; nothing when there is no such file."""
     if not path.exists():
         return
-    offset = 0
     with path.open("rb", buffering=_BUFFER) as file:
-        for number, line in enumerate(file, 1):
-            yield _bare(line, offset), Place(path, number, offset, len(line))
-            offset += len(line)
+        for number, offset, size, data in read_raw(file):
+            yield data, Place(path, number, offset, size)
 
 
 def fetch_lines(path: Path, places: Iterable[tuple[Tag, Place]]) -> Iterator[tuple[Tag, Place, bytes]]:
@@ -59,8 +42,4 @@ def fetch_lines(path: Path, places: Iterable[tuple[Tag, Place]]) -> Iterator[tup
     with path.open("rb") as file:
         for tag, place in places:
             file.seek(place.offset)
-            yield tag, place, _bare(file.read(place.size), place.offset)
-
-
-def _bare(line: bytes, offset: int) -> bytes:
-    return line if offset else line.removeprefix(_BYTE_ORDER_MARK)
+            yield tag, place, bare(file.read(place.size), place.offset)

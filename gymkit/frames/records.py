@@ -12,8 +12,9 @@ import msgspec
 from gymkit.errors import StoreError
 from gymkit.frames.cells import integer
 from gymkit.frames.decode import load, shape
-from gymkit.frames.lines import Place, Problem, fetch_lines, read_lines
+from gymkit.frames.lines import Place, fetch_lines, read_lines
 from gymkit.frames.rows import Stamped
+from gymkit.wire.lines import Problem
 
 Narrow = TypeVar("Narrow", bound=Stamped)
 

@@ -17,7 +17,6 @@ from gymkit.sdk.stored import Stored
 if TYPE_CHECKING:
     import pandas as pd
 
-    from gymkit.frames.lines import Problem
     from gymkit.frames.records import Records
     from gymkit.sdk.agents import Agent
     from gymkit.sdk.env import Env
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from gymkit.stats import Summary
     from gymkit.views.browser import Browser
     from gymkit.views.transcript import Transcript
+    from gymkit.wire.lines import Problem
 
 
 class Rollouts(Stored):

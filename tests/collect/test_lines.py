@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gymkit.collect.lines import Appender, Problem, read, repair
+from gymkit.collect.lines import Appender, read, repair
 from gymkit.errors import StoreError
 from gymkit.wire import codec
+from gymkit.wire.lines import Problem
 
 TEXTS = st.text(st.characters(codec=None), max_size=12)  # lone surrogates, U+2028, NUL and all
 ROWS = st.lists(st.dictionaries(TEXTS, st.one_of(TEXTS, st.integers(-(2**63), 2**63 - 1), st.none()), max_size=3))
@@ -87,7 +88,9 @@ def test_what_holds_no_row_is_reported_by_line() -> None:
     with file_of(b'\xef\xbb\xbf{"n":1}\n\n{"n":\n[1]\n  \n{"n":2}\n{"n":NaN}\n"torn') as path:
         rows, problems = rows_of(path)
         assert rows == [{"n": 1}, {"n": 2}]
-        assert [problem.place for problem in problems] == [f"{path}:{number}" for number in (2, 3, 4, 5, 7, 8)]
+        assert [(problem.path, problem.line) for problem in problems] == [
+            (path, number) for number in (2, 3, 4, 5, 7, 8)
+        ]
         assert [problem.blank for problem in problems] == [True, False, False, True, False, False]
         assert str(problems[2]) == f"{path}:4: the line holds a JSON list, not an object"
 
@@ -106,7 +109,7 @@ def test_a_repair_says_what_it_did(tail: bytes, kept: bytes, told: str) -> None:
         problem = repair(path)
         assert path.read_bytes() == b'{"n":0}\n{"n":1}\n' + kept
         assert problem is not None
-        assert problem.place == f"{path}:3"
+        assert (problem.path, problem.line) == (path, 3)
         assert told in problem.reason
 
 

@@ -3,10 +3,10 @@ from pathlib import Path
 import pytest
 
 from gymkit.errors import StoreError
-from gymkit.frames.lines import Problem
 from gymkit.frames.records import Records
 from gymkit.frames.rows import Row, Transcript
 from gymkit.wire import codec
+from gymkit.wire.lines import Problem
 from tests.frames.samples import (
     conversation,
     message,
