@@ -27,11 +27,22 @@ def take_tokens(completion: dict[str, Any], prompt_ids: list[int] | None) -> dic
             del choice["message"][name]
         return tokens
     entries = (choice.get("logprobs") or {}).get("content") or []
+    counted = (completion.get("usage") or {}).get("completion_tokens")
     if written is None:
         written = [entry["id"] for entry in entries if isinstance(entry.get("id"), int)]
-    if prompt_ids is None or (not written and (completion.get("usage") or {}).get("completion_tokens")):
+        _complete(written, counted)
+    if prompt_ids is None or (not written and counted):
         raise MissingTokens("the service returns no token ids; vLLM does from 0.10.2 on")
     logprobs = [float(entry["logprob"]) for entry in entries]
     if len(logprobs) != len(written):
         raise MissingTokens(f"the service returns {len(written)} token ids and {len(logprobs)} logprobs")
     return dict(zip(TOKEN_FIELDS, (list(prompt_ids), list(written), logprobs), strict=True))
+
+
+def _complete(written: list[int], counted: Any) -> None:
+    """llama.cpp leaves out the first parts of a character that takes several tokens. Raises MissingTokens."""
+    if written and counted is not None and counted != len(written):
+        raise MissingTokens(
+            f"the service wrote {counted} tokens and names {len(written)} of them; llama.cpp leaves out parts of a "
+            "character such as an emoji"
+        )

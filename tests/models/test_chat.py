@@ -157,6 +157,7 @@ def test_token_ids_may_stand_on_the_services_own_message() -> None:
         (completion(), "no token ids"),
         (vllm(token_ids=[4]), "1 token ids and 2 logprobs"),
         (vllm(logprobs=None), "2 token ids and 0 logprobs"),
+        (vllm(token_ids=None, logprobs={"content": [{**ENTRIES[1], "id": 5}]}), "wrote 2 tokens and names 1"),
     ],
 )
 def test_missing_token_ids_are_an_error_where_they_are_promised_and_a_note_where_they_are_captured(
