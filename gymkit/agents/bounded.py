@@ -18,8 +18,6 @@ class BoundedAgent(LoopAgent):
 
     failure_class: ClassVar[str]
     """What its failure rows say in ``_ng_failure_class``."""
-    training: bool = False
-    """Whether the answering side is asked to have its token ids recorded."""
 
     def __init__(
         self, name: str, resources: Route, *, concurrency: int, run_timeout_secs: float, max_steps: int | None

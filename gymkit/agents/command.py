@@ -8,10 +8,11 @@ rollout ends, everything that it started ends with it.
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePath
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from gymkit.agents.desk import Desk, as_text
 from gymkit.agents.desk_mcp import PATH, DeskMcp
@@ -47,8 +48,18 @@ class CommandConfig(BaseModel):
     """Laid over the environment variables."""
     files: dict[str, str] = Field(default_factory=dict)
     """Put into the working folder before: name to text."""
+    skills_dir: str = "skills"
+    """Where in the working folder the run's skills are put, for example ``.claude/skills``; one folder each."""
     output_limit: int = Field(1_000_000, gt=0)
     """Bytes that it may print; more is a failure."""
+
+    @field_validator("skills_dir")
+    @classmethod
+    def _inside(cls, value: str) -> str:
+        path = PurePath(value)
+        if path.is_absolute() or ".." in path.parts or not path.parts:
+            raise ValueError("must be a folder inside the working folder")
+        return value
 
 
 class Command(Harness):
@@ -116,6 +127,10 @@ class Command(Harness):
             path = work / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, "utf-8")
+        if desk.skills is not None:
+            skills = work / self.config.skills_dir
+            skills.parent.mkdir(parents=True, exist_ok=True)
+            shutil.move(desk.skills, skills)
         mcp_url, mcp_config, prompt_file = self._mcp(desk), desk.folder / "mcp.json", desk.folder / "prompt.txt"
         prompt_file.write_bytes(prompt.encode("utf-8", "replace"))
         mcp_config.write_bytes(codec.dumps({"mcpServers": {"environment": {"type": "http", "url": mcp_url}}}))

@@ -24,11 +24,13 @@ CLOSE_SECONDS = 5.0
 class Desk:
     """One rollout's. ``request`` is a copy of what the agent was asked, its input a list of items."""
 
-    def __init__(self, request: dict[str, Any], seat: Seat, folder: Path) -> None:
+    def __init__(self, request: dict[str, Any], seat: Seat, folder: Path, skills: Path | None = None) -> None:
         self.request = request
         self.seat = seat
         self.folder = folder
-        """Private to the rollout, empty at its beginning and gone at its end."""
+        """Private to the rollout, empty at its beginning but for skills, and gone at its end."""
+        self.skills = skills
+        """The skills of the run, one folder each, in a folder of their own; None for a run without any."""
         self.tools = [_granted(tool) for tool in request.get("tools") or ()]
         """The environment's tools, as function tools of the request."""
         self.asked = asyncio.Event()

@@ -27,9 +27,11 @@ class Kit:
     tools: list[Any]
     """The environment's tools, as the framework's own; they run in the rollout's session."""
     folder: Path
-    """A folder of the rollout's own, empty, and gone when it ends."""
+    """A folder of the rollout's own, empty but for the run's skills, and gone when it ends."""
     request: dict[str, Any]
     """The task's request: ``input``, ``tools``, and what else it sets."""
+    skills: Path | None = None
+    """The folder of the run's skills, one folder each with a ``SKILL.md``; None for a run without any."""
 
 
 Build = Callable[[Kit], Any]
@@ -51,7 +53,7 @@ class Framework(Harness):
 
     def made(self, desk: Desk, model: Any, tools: list[Any]) -> Any:
         """The agent, made for the rollout at ``desk``."""
-        return self._build(Kit(model, tools, desk.folder, desk.request))
+        return self._build(Kit(model, tools, desk.folder, desk.request, desk.skills))
 
     @cached_property
     def http(self) -> DefaultAsyncHttpxClient:

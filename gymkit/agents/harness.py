@@ -12,6 +12,7 @@ import logging
 import shutil
 import tempfile
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -23,6 +24,7 @@ from gymkit.agents.model_door import ModelDoor, Seat
 from gymkit.agents.said import Said
 from gymkit.agents.thread import place_of
 from gymkit.servers.route import CookieJar, Route
+from gymkit.servers.skills import stage_skills
 from gymkit.wire import codec
 
 log = logging.getLogger("gymkit")
@@ -58,6 +60,8 @@ class HarnessAgent(BoundedAgent):
 
     implementation = "harness_agent"
     failure_class = "agent_run_error"
+    reads_skills = True
+    opaque = True
 
     def __init__(
         self,
@@ -87,6 +91,12 @@ class HarnessAgent(BoundedAgent):
         """The harness, at a desk of its own."""
         return _Work(self.name, self.harness, self.door, rollout, training, observed=self._observed)
 
+    def converse_about(self, row: Mapping[str, Any], rollout: str | None, training: bool) -> _Work:
+        """The same; the skills of the task's run lie in its folder."""
+        work = self.converse(rollout, training)
+        work.skilled = row
+        return work
+
     async def aclose(self) -> None:
         """End everything."""
         await super().aclose()
@@ -102,6 +112,8 @@ class _Work:
     ) -> None:
         self._observed = observed
         self.cookies = CookieJar()
+        self.skilled: Mapping[str, Any] = {}
+        """The row whose skills are put into the folder."""
         self._harness = harness
         self._door = door
         self._rollout = rollout
@@ -148,7 +160,9 @@ class _Work:
         request = codec.loads(codec.dumps(params))  # a copy: the harness may do with it what it likes
         self._folder = Path(tempfile.mkdtemp(prefix="gymkit-"))
         self._seat = await self._door.seat(self._rollout, self._training, request)
-        self._desk = Desk(request, self._seat, self._folder)
+        skills = self._folder / "skills"
+        staged = await asyncio.to_thread(stage_skills, self.skilled, skills)
+        self._desk = Desk(request, self._seat, self._folder, skills if staged else None)
         self._task = asyncio.create_task(self._harness.work(self._desk))
         return self._desk
 

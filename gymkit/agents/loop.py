@@ -64,6 +64,8 @@ class LoopAgent(AgentServer[Visit]):
     """Whether a reply with neither a message nor a call is asked to go on; otherwise it ends the rollout."""
     model_name: str | None = None
     """The model server's name, for those that record which model calls belong to whom."""
+    training: bool = False
+    """Whether the answering side is asked to have its token ids recorded, even where the caller does not ask for it."""
 
     def __init__(
         self,
@@ -88,6 +90,10 @@ class LoopAgent(AgentServer[Visit]):
     def converse(self, rollout: str | None, training: bool) -> Conversation:
         """Who answers; ``rollout`` and ``training`` are those of the activation."""
 
+    def converse_about(self, row: Mapping[str, Any], rollout: str | None, training: bool) -> Conversation:
+        """Who answers in a whole rollout of the task ``row``, for agents that take more of it than its request."""
+        return self.converse(rollout, training)
+
     async def play(self, row: Mapping[str, Any], trace: Trace, rollout: str | None, training: bool) -> dict[str, Any]:
         """Seed, loop, verify: the verifier's reply for the task ``row``. Raises WireError, ServerError, RolloutFailed.
 
@@ -96,7 +102,7 @@ class LoopAgent(AgentServer[Visit]):
         params = as_items(row.get("responses_create_params"))
         tenancy = self._tenancy({})
         await tenancy.seed(row)
-        await self._converse(params, tenancy, trace, rollout, training)
+        await self._converse(params, tenancy, trace, self.converse_about(row, rollout, training))
         return await self.verdict({**row, "response": trace.response()}, tenancy)
 
     async def verdict(self, body: dict[str, Any], tenancy: Tenancy) -> dict[str, Any]:
@@ -114,7 +120,8 @@ class LoopAgent(AgentServer[Visit]):
         params, trace, began = as_items(activation.params), Trace(), time.perf_counter()
         error: str | None = None
         try:
-            cookies = await self._converse(params, tenancy, trace, activation.rollout, activation.training)
+            training = activation.training or self.training
+            cookies = await self._converse(params, tenancy, trace, self.converse(activation.rollout, training))
         except BaseException as raised:
             trace.termination_reason, error = "error", type(raised).__name__
             raise
@@ -161,9 +168,9 @@ class LoopAgent(AgentServer[Visit]):
         return Tenancy(self.resources, cookies)
 
     async def _converse(
-        self, params: dict[str, Any], tenancy: Tenancy | None, trace: Trace, rollout: str | None, training: bool
+        self, params: dict[str, Any], tenancy: Tenancy | None, trace: Trace, conversation: Conversation
     ) -> CookieJar:
-        conversation, began = self.converse(rollout, training), time.perf_counter()
+        began = time.perf_counter()
         try:
             await self._loop(params, conversation, tenancy, trace)
         finally:

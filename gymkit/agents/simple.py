@@ -79,6 +79,7 @@ class SimpleAgent(LoopAgent):
             retry_window=config.session_close_retry_window_seconds,
         )
         self.config = config
+        self.training = config.token_id_capture
         self.model = model
         self.model_name = model.name
         self._correlated = correlated
@@ -92,7 +93,7 @@ class SimpleAgent(LoopAgent):
             )
         rollout, trace = capture_key_of(row), Trace()
         try:
-            verified = await self.play(strip_result_fields(row), trace, rollout, self.config.token_id_capture)
+            verified = await self.play(strip_result_fields(row), trace, rollout, self.training)
         except RolloutFailed as error:
             raise Refused(500, str(error), kind=error.kind) from error
         if self._observes_runs:

@@ -87,6 +87,9 @@ def eval_run(
     require_complete: Annotated[
         bool, typer.Option("--require-complete", help="End with status 1 unless every rollout has a result.")
     ] = False,
+    no_health_check: Annotated[
+        bool, typer.Option("--no-health-check", help="Leave out the health check at the end (disable_health_check).")
+    ] = False,
     no_serve: Annotated[
         bool, typer.Option("--no-serve", help="Use the servers that `gymkit env start` has running.")
     ] = False,
@@ -109,6 +112,7 @@ def eval_run(
         "num_samples_in_parallel": concurrency,
         "resume_from_cache": resume or None,
         "require_complete": require_complete or None,
+        "disable_health_check": no_health_check or None,
         "config_paths": config,
     }
     run(loaded(settings, flags, search_dir), no_serve=no_serve, search_dirs=search_dir or ())

@@ -13,7 +13,7 @@ from gymkit.wire import codec
 
 
 def health_check(run: Path, rollout_file: str, ignored: list[str], as_json: bool) -> None:
-    """Examine, write the two files and say what was found. Raises StoreError, ConfigError."""
+    """Examine, write the two files into the run's folder and say what was found. Raises StoreError, ConfigError."""
     path = run / rollout_file if run.is_dir() else run
     if not path.is_file():
         raise StoreError(f"{path} is not there: name a run's folder and --rollout-file, or its main file")

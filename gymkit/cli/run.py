@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
@@ -10,10 +11,11 @@ import typer
 from pydantic import BaseModel, ConfigDict, Field
 
 from gymkit.cli.tokens import settings_of
+from gymkit.collect.health import examine, known_checks
 from gymkit.collect.outcome import Outcome
 from gymkit.collect.plan import Expansion
 from gymkit.config import Config
-from gymkit.errors import ConfigError
+from gymkit.errors import ConfigError, IncompleteRun
 from gymkit.sdk import bridge
 from gymkit.sdk.collection import Collection
 from gymkit.sdk.configured import agent_classes, build, run_of
@@ -21,6 +23,8 @@ from gymkit.sdk.routed import RoutingSettings, routing_of
 from gymkit.sdk.skills import skills_for
 from gymkit.servers.head import fetch_config
 from gymkit.shipped import data_file
+
+log = logging.getLogger("gymkit")
 
 
 class SkillsSettings(BaseModel):
@@ -56,7 +60,11 @@ class RunSettings(RoutingSettings):
     skills: SkillsSettings | None = None
     """What agents that can read files are given for this run."""
     disable_aggregation: bool = False
-    """Leave out the metrics file."""
+    """Leave out the metrics file and the health check."""
+    disable_health_check: bool = False
+    """Leave out the health check."""
+    health_check_ignored_checks: list[str] = Field(default_factory=list)
+    """Checks that the health check leaves out."""
     require_complete: bool = False
     """End with an error unless every rollout has a result."""
     route_failures_to_sidecar: Literal[True] = True
@@ -66,6 +74,7 @@ class RunSettings(RoutingSettings):
 def run(config: Config, *, no_serve: bool, search_dirs: Iterable[Path]) -> None:
     """Collect, and print how it ended. Raises ConfigError, InputError, StoreError, ServerError, IncompleteRun."""
     settings = settings_of(config, RunSettings)
+    known_checks(settings.health_check_ignored_checks)
     tasks = data_file(settings.input_jsonl_fpath, search_dirs)
     if no_serve:
         _refuse_servers(config)
@@ -97,7 +106,13 @@ def run(config: Config, *, no_serve: bool, search_dirs: Iterable[Path]) -> None:
         aggregate=not settings.disable_aggregation,
         require_complete=settings.require_complete,
     )
-    report(_collected(collection))
+    try:
+        outcome = _collected(collection)
+    except IncompleteRun:
+        _examine(settings)
+        raise
+    _examine(settings)
+    report(outcome)
 
 
 def report(outcome: Outcome) -> None:
@@ -106,6 +121,21 @@ def report(outcome: Outcome) -> None:
     mean = "none" if outcome.mean is None else f"{outcome.mean:.4g}" if outcome.mean % 1 else f"{outcome.mean:.1f}"
     typer.echo(f"mean/reward: {mean} ({outcome.scored} of {outcome.expected} rollouts)")
     typer.echo(str(outcome.output))
+
+
+def _examine(settings: RunSettings) -> None:
+    """Write the health of the run's evidence beside it, as NeMo Gym does. What goes wrong here costs no run."""
+    if settings.disable_aggregation or settings.disable_health_check:
+        return
+    try:
+        examined = examine(Path(settings.output_jsonl_fpath), settings.health_check_ignored_checks)
+        verdicts, _ = examined.write()
+    except Exception as error:  # noqa: BLE001 - the rows are on disk, and can be examined again
+        log.warning("the run's health could not be examined: %r; gymkit eval health-check tries again", error)
+        return
+    unhealthy = sum(each.verdict == "unhealthy" for each in examined.verdicts)
+    if unhealthy:
+        typer.echo(f"{unhealthy} of {len(examined.verdicts)} rows are unhealthy, see {verdicts}")
 
 
 def _collected(collection: Collection) -> Outcome:

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from gymkit.collect.lines import Problem, read
+from gymkit.collect.lines import read
 from gymkit.collect.replacement import Replacement
 from gymkit.collect.resume import key_of
 from gymkit.collect.row_checks import ROW_CHECKS, Finding, check_row, failed
 from gymkit.errors import ConfigError
 from gymkit.nearest import nearest
 from gymkit.wire import codec
+from gymkit.wire.lines import Problem
 from gymkit.wire.trajectory import TRAJECTORY
 
 CHECKS: Final = (
@@ -75,10 +76,13 @@ class Examined:
     statuses: Counter[str] = field(default_factory=Counter)
     """Failed calls by status."""
 
-    def write(self) -> tuple[Path, Path]:
-        """Write ``X_rollout_verdicts.jsonl`` and ``X_quality_summary.json`` beside the run. Raises StoreError."""
-        verdicts = self.path.with_name(f"{self.path.stem}_rollout_verdicts.jsonl")
-        summary = self.path.with_name(f"{self.path.stem}_quality_summary.json")
+    def write(self, prefix: str = "") -> tuple[Path, Path]:
+        """Write ``rollout_verdicts.jsonl`` and ``quality_summary.json`` beside the run. Raises StoreError.
+
+        The names are NeMo Gym's, which keeps one run to a folder; ``prefix`` comes before them where several lie.
+        """
+        verdicts = self.path.with_name(f"{prefix}rollout_verdicts.jsonl")
+        summary = self.path.with_name(f"{prefix}quality_summary.json")
         with Replacement(verdicts) as lines:
             lines.write_lines(each.fields() for each in self.verdicts)
             lines.commit()
@@ -141,12 +145,18 @@ class Examined:
 _TOKENS: Final = ("prompt", "completion", "capture_prompt", "capture_completion")
 
 
-def examine(path: Path, ignored: Iterable[str] = ()) -> Examined:
-    """Hold every row of the main file ``path`` to the checks. Raises ConfigError for a check that is none."""
-    skip = tuple(ignored)
-    for name in skip:
+def known_checks(names: Iterable[str]) -> tuple[str, ...]:
+    """``names``, every one a check. Raises ConfigError with the nearest."""
+    checked = tuple(names)
+    for name in checked:
         if name not in CHECKS:
             raise ConfigError(f"there is no check {name!r}; {nearest(name, CHECKS)}")
+    return checked
+
+
+def examine(path: Path, ignored: Iterable[str] = ()) -> Examined:
+    """Hold every row of the main file ``path`` to the checks. Raises ConfigError for a check that is none."""
+    skip = known_checks(ignored)
     examined = Examined(path, [], skip)
     seen: set[tuple[int, int]] = set()
     problems: list[Problem] = []

@@ -46,7 +46,7 @@ class TokenRules:
 class Tokens:
     """The tokens of one run's rows."""
 
-    def __init__(self, rules: TokenRules = TokenRules()) -> None:  # noqa: B008 - frozen
+    def __init__(self, rules: TokenRules = TokenRules()) -> None:
         self.rules = rules
         self.rows = 0
         """Rows with recorded tokens so far."""

@@ -15,8 +15,13 @@ from gymkit.nearest import closest, nearest
 SERVER_TYPES = ("resources_servers", "responses_api_models", AGENTS, ENVIRONMENTS)
 """The four kinds of server, by the key that stands under an instance's name."""
 
-HOUSE = frozenset({"config_paths", "default_host", "head_server"})
-"""What every command reads."""
+HOUSE = frozenset(
+    {
+        *("config_paths", "default_host", "head_server"),
+        *("model_call_capture_dir", "observability_enabled", "token_id_capture"),
+    }
+)
+"""What every command reads: where servers are, and what they record."""
 
 RUN = frozenset(
     {
@@ -26,6 +31,7 @@ RUN = frozenset(
         *("fan_out", "input_jsonl_fpath", "interleave_repeats", "limit", "materialized_inputs_jsonl_fpath"),
         *("num_repeats", "num_repeats_add_seed", "num_samples_in_parallel", "output_jsonl_fpath", "prompt_config"),
         *("require_complete", "responses_create_params", "resume_from_cache", "retry_invalid_judge_responses"),
+        *("disable_health_check", "health_check_ignored_checks"),
         *("retry_terminal_timeouts", "rollout_collection_driver", "rollouts_jsonl_fpath"),
         *("route_failures_to_sidecar", "skills", "split"),
         *("input_glob", "merge_shards", "force", "judge_failed_only", "overwrite"),
@@ -38,7 +44,7 @@ RUN = frozenset(
 FOREIGN = frozenset(
     {
         *("allow_openai_version_skew", "allow_unsupported_pairing", "cache_dir", "component_name"),
-        *("disable_health_check", "disallowed_ports", "health_check_ignored_checks", "health_check_workers"),
+        *("disallowed_ports", "health_check_workers"),
         *("max_resident_rollout_tasks", "retain_results_in_memory", "reuse_existing_data_preparation"),
         *(
             "upload_rollouts",
@@ -47,16 +53,16 @@ FOREIGN = frozenset(
             "error_on_agent_without_environment_server",
             "error_on_almost_servers",
         ),
-        *("head_server_deps", "hf_token", "json", "model_call_capture_dir", "model_endpoint_readiness_timeout_seconds"),
-        *("nemo_gym_log_dir", "observability_enabled", "pip_install_verbose", "policy_api_key", "policy_base_url"),
+        *("head_server_deps", "hf_token", "json", "model_endpoint_readiness_timeout_seconds"),
+        *("nemo_gym_log_dir", "pip_install_verbose", "policy_api_key", "policy_base_url"),
         *("policy_model_name", "port_range_high", "port_range_low", "python_version", "query", "ray_head_node_address"),
-        *("results_dir", "server_spinup_timeout_seconds", "skip_venv_if_present", "telemetry", "token_id_capture"),
+        *("results_dir", "server_spinup_timeout_seconds", "skip_venv_if_present", "telemetry"),
         *("use_absolute_ip", "uv_cache_dir", "uv_lock_timeout_seconds", "uv_pip_set_python", "uv_venv_dir", "verbose"),
     }
 )
 """NeMo Gym's settings that have nothing to set here (virtualenvs, Ray); accepted, so that its files work unchanged."""
 
-_INTERPOLATION = re.compile(r"\$\{([A-Za-z_]\w*)")
+_INTERPOLATION = re.compile(r"\$\{(?:oc\.select:\s*)?([A-Za-z_]\w*)")
 
 
 def check_top_level(tree: Tree, raw: Tree, sources: Iterable[Source], lenient: Iterable[Source]) -> None:

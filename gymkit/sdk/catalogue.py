@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from gymkit import models
+from gymkit.agents.harness import HarnessAgent
 from gymkit.agents.remote import RemoteAgent, RemoteAgentConfig
 from gymkit.agents.simple import SimpleAgent, SimpleAgentConfig
 from gymkit.config import Implementation, ServerInstance
@@ -17,7 +18,7 @@ from gymkit.environments.single_agent_turn_legacy import SingleAgentTurnLegacy
 from gymkit.errors import ConfigError
 from gymkit.nearest import nearest
 from gymkit.resources import ALIASES, SHIPPED, load
-from gymkit.sdk import package, usersim_configured
+from gymkit.sdk import harness_configured, package, usersim_configured
 from gymkit.servers.agent import AgentServer
 from gymkit.servers.app import ServerApp
 from gymkit.servers.capture import Capture
@@ -67,6 +68,7 @@ _SETTLED: Mapping[Key, Implementation] = {
     (ENVIRONMENTS, LegacyAgent.implementation): Implementation(RelayConfig, {"agent_server": AGENTS}),
     (ENVIRONMENTS, SingleAgentTurn.implementation): _TURN,
     (ENVIRONMENTS, SingleAgentTurnLegacy.implementation): _TURN,
+    **harness_configured.IMPLEMENTATIONS,
     **usersim_configured.IMPLEMENTATIONS,
 }
 
@@ -88,7 +90,12 @@ class Catalogue(Mapping[Key, Implementation]):
         return len(_SETTLED) + len(models.SHIPPED)
 
 
-AGENT_SERVERS: Mapping[str, type[AgentServer[Any]]] = {each.implementation: each for each in (RemoteAgent, SimpleAgent)}
+AGENT_SERVERS: Mapping[str, type[AgentServer[Any]]] = {
+    RemoteAgent.implementation: RemoteAgent,
+    SimpleAgent.implementation: SimpleAgent,
+    harness_configured.COMMAND: HarnessAgent,
+    harness_configured.FRAMEWORK: HarnessAgent,
+}
 """Our agent servers by implementation."""
 
 KNOWN = Catalogue()
@@ -117,7 +124,7 @@ def app_of(
     if (kind, name) not in _MAKERS:
         there = [other for server_type, other in KNOWN if server_type == kind]
         raise ConfigError(f"{server.name}: gymkit has no {name} among its {kind}; {nearest(name, there)}")
-    return _MAKERS[kind, name](server, routes, neighbours, capture is not None)
+    return _MAKERS[kind, name](server, routes, neighbours, capture is not None and capture.observed)
 
 
 def package_settings(server: ServerInstance) -> ResourcesConfig:
@@ -156,6 +163,8 @@ def _turn(server: ServerInstance, routes: Mapping[str, Route], *_: object) -> Se
 _MAKERS: Mapping[Key, Callable[[ServerInstance, Mapping[str, Route], Sequence[Route], bool], ServerApp]] = {
     (AGENTS, RemoteAgent.implementation): _remote,
     (AGENTS, SimpleAgent.implementation): _simple,
+    (AGENTS, harness_configured.COMMAND): harness_configured.server_of,
+    (AGENTS, harness_configured.FRAMEWORK): harness_configured.server_of,
     (ENVIRONMENTS, LegacyAgent.implementation): _relay,
     (ENVIRONMENTS, SingleAgentTurn.implementation): _turn,
     (ENVIRONMENTS, SingleAgentTurnLegacy.implementation): _turn,

@@ -13,14 +13,17 @@ from gymkit.collect.collector import ROLLOUT_TIMEOUT_SECS
 from gymkit.collect.evidence import Evidence
 from gymkit.collect.plan import Expansion
 from gymkit.collect.routing import ByTaskset, Target
+from gymkit.collect.tokens import Tokens
 from gymkit.config import Config, ServerInstance, redacted
 from gymkit.resources import ALIASES
-from gymkit.sdk import usersim_configured
+from gymkit.sdk import harness_configured, usersim_configured
 from gymkit.sdk.catalogue import AGENT_SERVERS, AGENTS, ENVIRONMENTS, MODELS, RESOURCES, app_of
 from gymkit.sdk.collection import Collection, patience
+from gymkit.sdk.harness_configured import HarnessConfig
 from gymkit.sdk.observability import capture_of
 from gymkit.sdk.package import identity as identity_of
 from gymkit.sdk.routed import resources_of
+from gymkit.sdk.token_capture import switched, token_capture_of
 from gymkit.servers.app import ServerApp
 from gymkit.servers.route import Route
 
@@ -34,13 +37,14 @@ def build(config: Config) -> dict[str, ServerApp]:
     Raises ConfigError for an implementation that we do not ship.
     """
     apps: dict[str, ServerApp] = {}
-    capture = capture_of(config)
+    capture, tokens = capture_of(config), token_capture_of(config)
+    observed = capture is not None
     for server_type in (MODELS, RESOURCES, AGENTS, ENVIRONMENTS):
         neighbours = [Route.to_app(name, app) for name, app in apps.items() if app.server_type == RESOURCES]
         for server in config.of_type(server_type):
             routes = {key: Route.to_app(ref.name, apps[ref.name]) for key, ref in server.references.items()}
-            own = usersim_configured.server_of(config, server, routes) if _is_usersim(server) else None
-            apps[server.name] = own or app_of(server, routes, neighbours, capture)
+            own = usersim_configured.server_of(config, server, routes, observed) if _is_usersim(server) else None
+            apps[server.name] = own or app_of(switched(server, tokens), routes, neighbours, capture)
     return apps
 
 
@@ -73,7 +77,7 @@ def run_of(
     """
     capture = capture_of(config)
     fronts = [config.server(target.environment_server, ENVIRONMENTS) for target in routing.targets]
-    bounds = [remote_config(config.server(name, AGENTS)) for front in fronts for name in front.agents]
+    bounds = [bounds_of(config.server(name, AGENTS)) for front in fronts for name in front.agents]
     slots = min((each.concurrency for each in bounds if each), default=IN_FLIGHT)
     in_flight = concurrency or slots
     patient = [patience(each.run_timeout_secs, in_flight, each.concurrency) for each in bounds if each]
@@ -95,7 +99,7 @@ def run_of(
         resume=resume,
         aggregate=aggregate,
         require_complete=require_complete,
-        evidence=Evidence(capture) if capture else None,
+        evidence=Evidence(capture, tokens=Tokens(token_capture_of(config).rules)) if capture else None,
         closing=() if apps is None else tuple(apps.values()),
     )
 
@@ -148,10 +152,23 @@ def remote_config(agent: ServerInstance) -> RemoteAgentConfig | None:
         return None  # a neighbour's remote agent with settings of its own
 
 
+def bounds_of(agent: ServerInstance) -> RemoteAgentConfig | HarnessConfig | None:
+    """How many rollouts an agent does at once, and how long each may take; None for agents that do not say."""
+    known = harness_configured.IMPLEMENTATIONS.get((AGENTS, agent.implementation))
+    if known is None:
+        return remote_config(agent)
+    settings = agent.config or known.config.model_validate(agent.settings)
+    assert isinstance(settings, HarnessConfig)
+    return settings
+
+
 def identity(config: Config, agent: ServerInstance) -> dict[str, Any]:
     """What results depend on of an agent: the same as its ``settings`` in the SDK."""
-    bounds = remote_config(agent)
-    settings = redacted(agent.settings) if bounds is None else bounds.model_dump(exclude={"concurrency"})
+    bounds = bounds_of(agent)
+    if isinstance(bounds, HarnessConfig):
+        settings = bounds.model_dump(exclude=set(harness_configured.NOT_OF_RESULTS))
+    else:
+        settings = redacted(agent.settings) if bounds is None else bounds.model_dump(exclude={"concurrency"})
     identity = {"type": agent.implementation, **settings}
     if model := agent.references.get("model_server"):
         server = config.server(model.name, MODELS)

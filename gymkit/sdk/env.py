@@ -15,6 +15,7 @@ from gymkit.collect.plan import Expansion
 from gymkit.collect.progress import Key
 from gymkit.collect.routing import Target
 from gymkit.collect.tasks import Tasks
+from gymkit.collect.tokens import TokenRules, Tokens
 from gymkit.errors import ConfigError, InputError
 from gymkit.resources import canonical, load
 from gymkit.sdk import bridge
@@ -24,6 +25,7 @@ from gymkit.sdk.package import configuration, identity
 from gymkit.sdk.protocol import Protocol, episodes, front_of, settings_of
 from gymkit.sdk.session import Session
 from gymkit.sdk.skills import skills_for
+from gymkit.servers.agent import AgentServer
 from gymkit.servers.capture import Capture, MemoryCapture
 from gymkit.servers.resources import ResourcesServer
 from gymkit.servers.route import Route, base_url_problem
@@ -298,7 +300,9 @@ class Env:
             resume=resume,
             again=again,
             require_complete=require_complete,
-            evidence=Evidence(records, expected=capture is not True) if records is not None else None,
+            evidence=None
+            if records is None
+            else Evidence(records, expected=capture is not True, tokens=Tokens(_token_rules(agent, server))),
             shown=progress,
             closing=[server],
         )
@@ -317,6 +321,12 @@ class Env:
 
     def __repr__(self) -> str:
         return f"<Env {self.name}>"
+
+
+def _token_rules(agent: Agent, server: AgentServer[Any]) -> TokenRules:
+    """What the agent's configuration says; without one, what its kind makes sense of."""
+    configured: TokenRules | None = getattr(agent, "token_rules", None)
+    return configured or TokenRules(rebuild=server.opaque)
 
 
 def _is_path(environment: str) -> bool:

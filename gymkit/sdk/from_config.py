@@ -13,6 +13,7 @@ from gymkit.sdk.agents import Agent, RemoteAgent
 from gymkit.sdk.catalogue import AGENTS, KNOWN, MODELS, RESOURCES, app_of, package_settings
 from gymkit.sdk.collection import TaskSource
 from gymkit.sdk.configured import IN_FLIGHT, identity, remote_config
+from gymkit.sdk.token_capture import switched, token_capture_of
 from gymkit.servers.agent import AgentServer
 from gymkit.servers.capture import Capture
 from gymkit.servers.resources import ResourcesServer
@@ -28,8 +29,10 @@ class ConfiguredAgent:
     def __init__(self, config: Config, instance: ServerInstance) -> None:
         self.name = instance.name
         self.concurrency: int = getattr(instance.config, "concurrency", None) or IN_FLIGHT
+        tokens = token_capture_of(config)
+        self.token_rules = tokens.rules
         self._config = config
-        self._instance = instance
+        self._instance = switched(instance, tokens)
 
     def settings(self) -> dict[str, Any]:
         """What its results depend on, without secrets."""

@@ -80,9 +80,10 @@ class Agent:
             ``"langgraph"``, ``"openai-agents"``, ``"pydantic-ai"`` or ``"smolagents"``; each is an extra of that name.
         build:
             Makes the agent, once a rollout, so that rollouts share nothing: ``build(kit)`` finds ``kit.model`` and
-            ``kit.tools`` as objects of the framework's own, ``kit.folder``, which is private to the rollout, and
-            ``kit.request``. It returns an ``Agent`` of the SDK, a compiled graph whose state has ``messages``, or a
-            ``ToolCallingAgent`` or ``CodeAgent``. Tools of the agent's own may stand beside the environment's.
+            ``kit.tools`` as objects of the framework's own, ``kit.folder``, which is private to the rollout,
+            ``kit.request``, and ``kit.skills``, the folder of the run's skills if it has any. It returns an ``Agent``
+            of the SDK, a compiled graph whose state has ``messages``, or a ``ToolCallingAgent`` or ``CodeAgent``.
+            Tools of the agent's own may stand beside the environment's.
         model:
             A ``gk.Model``, the URL of a model server, or a route to one. Whatever the framework asks it is recorded
             as the rollout's.
@@ -106,6 +107,7 @@ class Agent:
         answer: str | None = None,
         env: Mapping[str, str] | None = None,
         files: Mapping[str, str] | None = None,
+        skills_dir: str = "skills",
         output_limit: int = 1_000_000,
         **bounds: Any,
     ) -> HarnessAgent:
@@ -115,8 +117,9 @@ class Agent:
         ----------
         argv:
             The program and its arguments, no shell between. ``{prompt}`` in one becomes the prompt, ``{prompt_file}``
-            the path of a file that holds it; without either the prompt comes on stdin. ``{model}``, ``{folder}``,
-            ``{mcp_url}`` and ``{mcp_config}`` are filled in as well.
+            the path of a file that holds it; without either the prompt comes on stdin. ``{model}``, ``{base_url}`` (for
+            programs that do not read ``OPENAI_BASE_URL``), ``{folder}``, ``{mcp_url}`` and ``{mcp_config}`` are filled
+            in as well.
         model:
             What it finds behind ``OPENAI_BASE_URL`` and ``ANTHROPIC_BASE_URL`` (keys are dummies); its calls are
             recorded. None for a program that brings a model of its own, which leaves scores only.
@@ -127,6 +130,9 @@ class Agent:
         env, files:
             Variables laid over its environment, and files put into its working folder. Of this process's variables it
             gets those that name paths and languages, no key; its home and its folders are private to the rollout.
+        skills_dir:
+            Where in its working folder the run's skills are put (``rollouts(skills=…)``), for example
+            ``".claude/skills"``.
         output_limit:
             Bytes that it may print.
         bounds:
@@ -137,8 +143,16 @@ class Agent:
         """
         from gymkit.sdk.harness_agent import commanded
 
-        settings = {"template": template, "answer": answer, "env": dict(env or {}), "files": dict(files or {})}
-        return commanded({"argv": list(argv), **settings, "output_limit": output_limit}, model, **bounds)
+        settings = {
+            "argv": list(argv),
+            "template": template,
+            "answer": answer,
+            "env": dict(env or {}),
+            "files": dict(files or {}),
+            "skills_dir": skills_dir,
+            "output_limit": output_limit,
+        }
+        return commanded(settings, model, **bounds)
 
     @property
     def concurrency(self) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from typing import Any
@@ -16,6 +15,7 @@ from gymkit.agents.frameworks import adapter
 from gymkit.agents.function import FunctionAgentConfig
 from gymkit.errors import ConfigError
 from gymkit.sdk.function_agent import digest
+from gymkit.sdk.harness_configured import locate
 from gymkit.sdk.models import Model, route_of
 from gymkit.sdk.simple_agent import MODEL_SERVER
 from gymkit.servers.agent import AgentServer
@@ -112,10 +112,7 @@ def commanded(settings: dict[str, Any], model: Source, *, name: str | None = Non
         config = CommandConfig.model_validate(settings)
     except ValidationError as error:
         raise ConfigError(f"Agent.command: {'; '.join(sentences(error, settings))}") from None
-    program = shutil.which(config.argv[0])
-    if program is None:
-        raise ConfigError(f"Agent.command: there is no program {config.argv[0]!r} on the PATH")
-    config.argv[0] = program
+    locate(config, "Agent.command")
     told = {"command": config.model_dump(exclude={"env", "output_limit"})}
     has_model = model is not None
     name = name or settings["argv"][0].replace("\\", "/").rpartition("/")[2]

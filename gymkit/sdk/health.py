@@ -37,7 +37,7 @@ class Health:
 
     def write(self) -> tuple[Path, Path]:
         """Write ``X_rollout_verdicts.jsonl`` and ``X_quality_summary.json`` beside the run and return their paths."""
-        return self.examined.write()
+        return self.examined.write(f"{self.examined.path.stem}_")
 
     def __repr__(self) -> str:
         verdicts = self.examined.verdicts

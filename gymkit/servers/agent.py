@@ -50,6 +50,8 @@ class AgentServer(ServerApp, Generic[State]):
     cut_short = frozenset({"POST /run", "POST /v1/responses"})
     reads_skills: ClassVar[bool] = False
     """Whether it hands the run's skills (``servers.skills``) to its agent, which takes a place for files."""
+    opaque: ClassVar[bool] = False
+    """Whether its responses may leave out what its model said, so that they are rebuilt from recorded calls."""
 
     def __init__(self, name: str, resources: Route | None, *, retry_window: float = RETRY_WINDOW) -> None:
         super().__init__(name)

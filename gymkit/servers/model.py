@@ -232,7 +232,7 @@ def _with_tokens(dialect: Dialect, reply: dict[str, Any], call: ModelCall) -> di
 
 
 def _recorded(call: ModelCall, params: Params, reply: dict[str, Any]) -> dict[str, Any] | None:
-    """What is recorded for training. None for a conversation that cannot be told: the client has its reply all the same."""
+    """What is recorded for training; None for a conversation that cannot be told, whose client has its reply."""
     try:
         return token_record(call, params, reply)
     except Exception as error:  # noqa: BLE001 - the rollout is then masked, with the reason

@@ -17,7 +17,7 @@ def test_it_writes_the_verdicts_and_says_what_was_found(tmp_path: Path) -> None:
     told = CliRunner().invoke(app, ["eval", "health-check", str(tmp_path)])
     assert told.exit_code == 0, told.output
     assert "5 healthy, 0 unhealthy" in told.output
-    assert (tmp_path / "rollouts_rollout_verdicts.jsonl").read_bytes().count(b"\n") == 5
+    assert (tmp_path / "rollout_verdicts.jsonl").read_bytes().count(b"\n") == 5
     as_json = CliRunner().invoke(app, ["eval", "health-check", str(tmp_path / "rollouts.jsonl"), "--json"])
     assert json.loads(as_json.output)["run"]["verdicts"] == {"healthy": 5}
 

@@ -110,7 +110,9 @@ def test_a_run_adds_up(rows: list[Row], tmp_path: Path) -> None:
 
 
 def test_files_of_two_runs_in_one_folder_stay_apart(rows: list[Row], tmp_path: Path) -> None:
-    names = {name.name for stem in "ab" for name in examine(written(tmp_path / f"{stem}.jsonl", rows)).write()}
+    runs = {stem: examine(written(tmp_path / f"{stem}.jsonl", rows)) for stem in "ab"}
+    assert {name.name for name in runs["a"].write()} == {"rollout_verdicts.jsonl", "quality_summary.json"}
+    names = {name.name for stem, run in runs.items() for name in run.write(f"{stem}_")}
     assert names == {f"{stem}_{name}" for stem in "ab" for name in ("rollout_verdicts.jsonl", "quality_summary.json")}
     lines = (tmp_path / "a_rollout_verdicts.jsonl").read_bytes().splitlines()
     assert codec.loads(lines[0])["verdict"] == "healthy"
