@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 from uuid import uuid4
 
+from gymkit.collect.evidence import Evidence
 from gymkit.collect.outcome import Outcome
 from gymkit.collect.plan import Expansion
 from gymkit.collect.progress import Key
@@ -19,6 +20,7 @@ from gymkit.errors import ConfigError, InputError, ServerError
 from gymkit.sdk import bridge
 from gymkit.sdk.collection import Collection
 from gymkit.sdk.usersim_house import Answering, Assistant, Bounds, House, built, name_of, settings_of
+from gymkit.servers.capture import Capture, MemoryCapture
 from gymkit.usersim.invocation import Invocation, Listener
 from gymkit.usersim.scenario import DONE, Scenario
 from gymkit.usersim.scenario import TASKSET as SCENARIOS
@@ -106,8 +108,9 @@ class UserSimEpisode:
         tasks:
             What ``gk.usersim.prepare`` made (a frame, any part of it, its rows, or the file), or scenarios. By default
             one row of each of the 14 probes.
-        output, repeats, limit, resume, concurrency, require_complete, progress:
-            As in ``Env.rollouts``.
+        output, repeats, limit, resume, concurrency, require_complete, capture, progress:
+            As in ``Env.rollouts``. The calls of all roles are captured; the turns of ``ng_trajectory`` and the sums of
+            ``ng_perf`` are the assistant's alone.
 
         The result has the frames of any run and ``conversations``, ``invocations``, ``outcomes`` and ``audit``.
         ``rollouts.rerun(mask)`` plays chosen episodes again. Raises InputError for tasks that cannot be played (nothing
@@ -136,7 +139,7 @@ class UserSimEpisode:
         if len(rows) != 1:
             raise InputError([f"play takes one task, and these are {len(rows)}"])
         self._check(rows)
-        house = self._house(scenarios, None if quiet else _teller())
+        house = built(self, scenarios, None if quiet else _teller())
         return await bridge.arun(_played(house, rows[0]))
 
     play = bridge.twin(aplay)
@@ -185,9 +188,6 @@ class UserSimEpisode:
         if problems := list(identity_problems(inner, self.assistant_name)):
             raise InputError(problems)
 
-    def _house(self, scenarios: Sequence[Scenario], listener: Listener | None) -> House:
-        return built(self, scenarios, listener)
-
     def _collection(
         self,
         tasks: Any,
@@ -200,13 +200,15 @@ class UserSimEpisode:
         params: Mapping[str, Any] | None = None,
         again: frozenset[Key] | None = None,
         require_complete: bool = False,
+        capture: bool | Capture = True,
         progress: bool = True,
     ) -> tuple[Collection, Any]:
         if params:
             raise ConfigError("UserSimEpisode: parameters go by role: a row's role_request_params")
         rows, scenarios = self._rows(tasks)
         self._check(rows)
-        house = self._house(scenarios, None)
+        records = MemoryCapture() if capture is True else capture or None
+        house = built(self, scenarios, capture=records)
         bounds = self.bounds
         where = Path("results") / f"{_NAME}-{self.assistant_name}-{time.strftime('%Y%m%d-%H%M%S')}.jsonl"
         environment = house.environment
@@ -225,6 +227,7 @@ class UserSimEpisode:
             resume=resume,
             again=again,
             require_complete=require_complete,
+            evidence=Evidence(records, expected=capture is not True) if records is not None else None,
             shown=progress,
             closing=house.apps,
         )

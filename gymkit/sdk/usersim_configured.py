@@ -46,8 +46,11 @@ IMPLEMENTATIONS: Final = {
 """What the two servers may be set to."""
 
 
-def server_of(config: Config, server: ServerInstance, routes: Mapping[str, Route]) -> ServerApp:
-    """The server that ``server`` describes; ``routes`` are its references. Raises ConfigError."""
+def server_of(config: Config, server: ServerInstance, routes: Mapping[str, Route], observed: bool = False) -> ServerApp:
+    """The server that ``server`` describes; ``routes`` are its references. Raises ConfigError.
+
+    ``observed`` says whether rows tell what the assistant saw of its own work.
+    """
     if server.server_type == _RESOURCES:
         assert isinstance(server.config, NemoUserSimResourcesConfig)
         settings = server.config
@@ -74,6 +77,7 @@ def server_of(config: Config, server: ServerInstance, routes: Mapping[str, Route
         assistant=routes["assistant_agent"],
         models={role: routes[field] for role, field in _MODEL_FIELDS.items()},
         stage=PackageStage(names, embedder=_embedder(config, server)),
+        observed=observed,
     )
 
 

@@ -13,6 +13,7 @@ from gymkit.sdk.agents import RemoteAgent
 from gymkit.sdk.models import Model
 from gymkit.servers.agent import AgentServer
 from gymkit.servers.app import ServerApp
+from gymkit.servers.capture import Capture
 from gymkit.servers.route import Route
 from gymkit.usersim.environment import NemoUserSim, NemoUserSimConfig, PackageStage, Stage
 from gymkit.usersim.evaluation import Evaluator
@@ -70,10 +71,20 @@ class House:
     """All of them, to let go of."""
 
 
-def built(episode: UserSimEpisode, scenarios: Sequence[Scenario], listener: Listener | None) -> House:
-    """The servers of ``episode``. Raises ConfigError for a participant that cannot be one."""
+def built(
+    episode: UserSimEpisode,
+    scenarios: Sequence[Scenario],
+    listener: Listener | None = None,
+    capture: Capture | None = None,
+) -> House:
+    """The servers of ``episode``. Raises ConfigError for a participant that cannot be one.
+
+    ``capture`` takes the records of what the models are asked.
+    """
     bounds = episode.bounds
-    support = None if episode.support is None else _model(episode.support, "support").server("support_model")
+    support = (
+        None if episode.support is None else _model(episode.support, "support").server("support_model", capture=capture)
+    )
     judge = None if support is None else Route.to_app("support_model", support)
     own = episode.runtime == "scenario"
     resources = NemoUserSimResources(
@@ -88,8 +99,8 @@ def built(episode: UserSimEpisode, scenarios: Sequence[Scenario], listener: List
         judge_name=name_of(episode.support, "judge_model"),
     )
     resources_route = Route.to_app(resources.name, resources)
-    user = _agent("nemo_user_sim_user", _model(episode.user, "user"))
-    assistant = _assistant(episode.assistant, resources_route)
+    user = _agent("nemo_user_sim_user", _model(episode.user, "user"), capture)
+    assistant = _assistant(episode.assistant, resources_route, capture)
     roles: tuple[Role, ...] = ("judge", "summary", "tool_simulation")
     environment = NemoUserSim(
         "nemo_user_sim_environment",
@@ -102,6 +113,7 @@ def built(episode: UserSimEpisode, scenarios: Sequence[Scenario], listener: List
         models={} if judge is None else dict.fromkeys(roles, judge),
         stage=_stage(episode, scenarios),
         listener=listener,
+        observed=capture is not None,
     )
     apps = (environment, resources, user, assistant, *([support] if support else []))
     return House(environment, Route.to_app(environment.name, environment), apps)
@@ -141,13 +153,13 @@ def _model(given: Any, role: str) -> Model:
     raise ConfigError(f"UserSimEpisode: {role} is a Model or a function of a request, not {given!r:.80}")
 
 
-def _agent(name: str, model: Model) -> SimpleAgent:
-    server = model.server(f"{name}_model")
+def _agent(name: str, model: Model, capture: Capture | None) -> SimpleAgent:
+    server = model.server(f"{name}_model", capture=capture)
     config = SimpleAgentConfig(max_steps=1, execute_tools=False, session_close_retry_window_seconds=RETRY_WINDOW)
     return SimpleAgent(name, config, Route.to_app(server.name, server))
 
 
-def _assistant(given: Assistant, resources: Route) -> AgentServer[Any]:
+def _assistant(given: Assistant, resources: Route, capture: Capture | None) -> AgentServer[Any]:
     """The assistant as an agent server whose sessions return tool calls unexecuted."""
     name = "nemo_user_sim_assistant"
     if isinstance(given, AgentServer):
@@ -155,10 +167,10 @@ def _assistant(given: Assistant, resources: Route) -> AgentServer[Any]:
     if isinstance(given, str):
         given = RemoteAgent(given)
     if isinstance(given, Model):
-        return _agent(name, given)
+        return _agent(name, given, capture)
     if hasattr(given, "server"):
-        return _unexecuting(given.server(resources))
-    return _agent(name, _model(given, "assistant"))
+        return _unexecuting(given.server(resources, capture))
+    return _agent(name, _model(given, "assistant"), capture)
 
 
 def _unexecuting(server: AgentServer[Any]) -> AgentServer[Any]:

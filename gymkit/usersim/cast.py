@@ -57,6 +57,8 @@ class Cast:
     """Request parameters by role, underneath."""
     timeout: float
     """Seconds that one call may take."""
+    path: str = "/v1/responses"
+    """Where the model servers are asked; under the rollout's name, so that they record what they are asked."""
     listener: Listener | None = None
     """Told of each invocation."""
     invocations: list[Invocation] = field(default_factory=list)
@@ -119,7 +121,7 @@ class Cast:
     async def _ask_model(self, role: Role, request: dict[str, Any]) -> dict[str, Any]:
         async def post() -> dict[str, Any]:
             route = self.models[role]
-            reply = await route.post("/v1/responses", request, attempts=ATTEMPTS)
+            reply = await route.post(self.path, request, attempts=ATTEMPTS)
             response = reply.expect_ok().json()
             try:
                 check_response(response)

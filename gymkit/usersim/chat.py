@@ -8,28 +8,50 @@ from typing import Any
 from gymkit.usersim.runtime import Activation, Message
 
 _RENAMED = {"max_tokens": "max_output_tokens", "max_completion_tokens": "max_output_tokens"}
-_KEPT = frozenset({"temperature", "top_p", "tool_choice", "parallel_tool_calls"})
+_KEPT = frozenset(
+    {
+        "include",
+        "instructions",
+        "max_tool_calls",
+        "metadata",
+        "parallel_tool_calls",
+        "service_tier",
+        "store",
+        "temperature",
+        "tool_choice",
+        "top_logprobs",
+        "top_p",
+        "truncation",
+        "user",
+    }
+)
 
 
 def request_of(activation: Activation, messages: Sequence[Message], base: Mapping[str, Any]) -> dict[str, Any]:
-    """The Responses request for ``activation``; ``base`` are parameters underneath. Raises NotImplementedError."""
+    """The Responses request for ``activation``; ``base`` are parameters underneath. Raises NotImplementedError.
+
+    The assistant has the tools that the episode offers, and no others: nobody would run those of ``base``.
+    """
+    beneath = {name: value for name, value in base.items() if name != "tools" or activation.role != "assistant"}
     tools = {"tools": [_tool(tool) for tool in activation.tools]} if activation.tools else {}
-    return {**base, **params_of(activation.parameters), **tools, "input": items_of(messages)}
+    return {**beneath, **params_of(activation.parameters), **tools, "input": items_of(messages)}
 
 
 def params_of(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Chat parameters as the Responses API's. Raises NotImplementedError for one that has no counterpart here."""
     found: dict[str, Any] = {}
     for name, value in parameters.items():
+        if value is None:
+            continue
         if name in _RENAMED:
             found[_RENAMED[name]] = value
         elif name == "reasoning_effort":
             found["reasoning"] = {"effort": value}
         elif name == "response_format" and value.get("type") == "json_schema":
-            found["text"] = {"format": {"type": "json_schema", "strict": True, **value["json_schema"]}}
+            found["text"] = {"format": {"type": "json_schema", **value["json_schema"]}}
         elif name in _KEPT:
             found[name] = value
-        elif value is not None:
+        else:
             raise NotImplementedError(f"the parameter {name} has no counterpart in a Responses request")
     return found
 
@@ -77,14 +99,14 @@ def message_of(response: Mapping[str, Any]) -> Message:
     for item in response["output"]:
         match item["type"]:
             case "message":
-                texts.append(_text(item.get("content")))
+                texts += _texts(item.get("content"))
             case "reasoning":
-                reasoning.append(_text(item.get("content")) or _text(item.get("summary")))
+                reasoning += [*_texts(item.get("summary")), *_texts(item.get("content"))]
             case "function_call" if item["call_id"] not in answered:
                 function = {"name": item["name"], "arguments": item["arguments"]}
                 calls.append({"id": item["call_id"], "type": "function", "function": function})
-    message: Message = {"role": "assistant", "content": "".join(texts)}
-    if thought := "\n".join(text for text in reasoning if text):
+    message: Message = {"role": "assistant", "content": "\n".join(texts)}
+    if thought := "\n".join(reasoning):
         message["reasoning_content"] = thought
     if calls:
         message["tool_calls"] = calls
@@ -97,8 +119,9 @@ def usage_of(response: Mapping[str, Any]) -> tuple[int, int] | None:
     return (usage["input_tokens"], usage["output_tokens"]) if usage else None
 
 
-def _text(content: Any) -> str:
+def _texts(content: Any) -> list[str]:
+    """The texts of a content's parts; parts without one are left out."""
     if isinstance(content, str):
-        return content
+        return [content] if content else []
     parts = content if isinstance(content, list) else []
-    return "".join(str(part.get("text") or part.get("refusal") or "") for part in parts)
+    return [str(text) for part in parts if (text := part.get("text") or part.get("refusal"))]

@@ -22,6 +22,7 @@ from gymkit.usersim.package import PackageRuntime
 from gymkit.usersim.retrieval import Embedder
 from gymkit.usersim.runtime import PARTICIPANTS, PROTOCOL, EpisodeRuntime, Role
 from gymkit.usersim.task import UserSimTask
+from gymkit.wire.trajectory import OBSERVATIONS
 
 COPIED = ("reward", "mask_sample", "failure_kind", "failure_reason", "reward_components")
 """What the verifier says that is repeated at the top of a row."""
@@ -77,7 +78,12 @@ class PackageStage:
 
 
 class NemoUserSim(EnvironmentServer[UserSimTask]):
-    """The server. ``user`` and ``assistant`` are agents with sessions, ``models`` the model servers by role."""
+    """The server. ``user`` and ``assistant`` are agents with sessions, ``models`` the model servers by role.
+
+    All of them are asked under the rollout's name, so that their models record what they are asked, as at NeMo Gym.
+    ``observed`` says whether a row has the assistant's own report at its top: a collector then makes the turns of
+    ``ng_trajectory`` and the sums of ``ng_perf`` from the assistant's calls, and from nobody else's.
+    """
 
     implementation = "nemo_user_sim"
     Task = UserSimTask
@@ -93,6 +99,7 @@ class NemoUserSim(EnvironmentServer[UserSimTask]):
         models: Mapping[Role, Route],
         stage: Stage,
         listener: Listener | None = None,
+        observed: bool = False,
     ) -> None:
         super().__init__(name, config)
         self.metrics = self.resources = resources
@@ -100,6 +107,7 @@ class NemoUserSim(EnvironmentServer[UserSimTask]):
         self.models = dict(models)
         self.stage = stage
         self.listener = listener
+        self._observed = observed
         self._call_timeout = config.actor_call_timeout_seconds
 
     async def play(self, episode: Episode[UserSimTask]) -> dict[str, Any]:
@@ -108,7 +116,8 @@ class NemoUserSim(EnvironmentServer[UserSimTask]):
         with episode.stage("seed"):
             room = await Room.open(self.resources, episode, task.model_dump(exclude_unset=True))
         players = {role: await self._seat(role, episode) for role in PARTICIPANTS}
-        cast = Cast(players, self.models, task.role_request_params, self._call_timeout, self.listener)
+        path = episode.path("/v1/responses")
+        cast = Cast(players, self.models, task.role_request_params, self._call_timeout, path, self.listener)
         runtime = await self._open(episode, cast)
         ended = await cast.play(runtime)
         result = await runtime.finalize()
@@ -119,7 +128,11 @@ class NemoUserSim(EnvironmentServer[UserSimTask]):
         with episode.stage("verification"):
             verified = await room.verify(_verify_body(episode, task, result, cast))
         episode.at_end("resources session, first attempt", room.closing.now)
-        return _row(verified, result, cast, reason)
+        return {**_row(verified, result, cast, reason), **self._seen(players["assistant"])}
+
+    def _seen(self, assistant: Player) -> dict[str, Any]:
+        report = assistant.receipt.get("agent_observations") if self._observed else None
+        return {} if report is None else {OBSERVATIONS: report}
 
     async def _seat(self, role: Role, episode: Episode[UserSimTask]) -> Player:
         try:
@@ -146,7 +159,7 @@ async def _dismiss(players: Mapping[Role, Player], cast: Cast, room: Room) -> No
     """Close the agents' sessions, the assistant's first; what they report goes to the invocations."""
     for role in reversed(PARTICIPANTS):
         receipt = await players[role].close()
-        spread_observations(cast.invocations, role, receipt.get("agent_observations"))
+        spread_observations(cast.invocations, role, players[role].route.name, receipt.get("agent_observations"))
         if (cookies := receipt.get("resources_cookies")) is not None:
             room.jar = CookieJar(cookies)
 

@@ -55,8 +55,11 @@ def spoken_by_participants(invocations: Sequence[Invocation]) -> list[Message]:
     return [{"role": each.role, "content": message_of(each.response)["content"]} for each in spoken]
 
 
-def spread_observations(invocations: Sequence[Invocation], role: Role, bundle: Any) -> None:
-    """Give each invocation of ``role`` its part of the agent's report: the record of its activation and its calls."""
+def spread_observations(invocations: Sequence[Invocation], role: Role, source: str, bundle: Any) -> None:
+    """Give each invocation of ``role`` its part of the agent's report: the record of its activation and its calls.
+
+    ``source`` is the name of the agent.
+    """
     records = bundle.get("records") if isinstance(bundle, Mapping) else None
     if not isinstance(records, list):
         return
@@ -65,7 +68,7 @@ def spread_observations(invocations: Sequence[Invocation], role: Role, bundle: A
     for invocation, handle in zip(own, handles, strict=False):
         mine = [record for record in records if record.get("invocation_id") == handle]
         gaps = [gap for gap in bundle.get("gaps") or () if gap.get("invocation_id") == handle]
-        invocation.observations = {"source": bundle.get("source"), "records": mine, "gaps": gaps}
+        invocation.observations = {"source": source, "records": mine, "gaps": gaps}
 
 
 def mark_end(invocations: Sequence[Invocation], evidence: dict[str, Any] | None, reason: str) -> None:

@@ -34,15 +34,19 @@ class JudgeRefused(GymkitError, TypeError):
 
 
 class Judge:
-    """One evaluation's judge. ``faults`` has, by purpose, how its last call went wrong."""
+    """One evaluation's judge. ``faults`` has, by purpose, how its last call went wrong.
 
-    def __init__(self, route: Route, model_name: str, timeout: float) -> None:
+    ``rollout`` is the capture key under which its server records what it is asked; None where there is none.
+    """
+
+    def __init__(self, route: Route, model_name: str, timeout: float, rollout: str | None = None) -> None:
         self.model_name = model_name
         self.faults: dict[str, str] = {}
         self.calls: list[str] = []
         """The purposes that it was asked for, in order."""
         self._route = route
         self._timeout = timeout
+        self._path = f"/ng-rollout/{rollout}/v1/responses" if rollout else "/v1/responses"
 
     async def acompletion(self, messages: list[Any], **parameters: Any) -> SimpleNamespace:
         """One call, as the package makes it. Raises ServerError, or JudgeRefused where asking again cannot help."""
@@ -67,7 +71,7 @@ class Judge:
     async def _post(self, messages: list[Message], parameters: Mapping[str, Any]) -> Spoken:
         body = {**params_of(parameters), "input": items_of(messages)}
         reply = await self._route.post(
-            "/v1/responses", body, timeout=self._timeout, knob="model_call_timeout_seconds", attempts=ATTEMPTS
+            self._path, body, timeout=self._timeout, knob="model_call_timeout_seconds", attempts=ATTEMPTS
         )
         response = reply.expect_ok().json()
         try:

@@ -230,7 +230,8 @@ class NemoUserSimResources(ServerApp):
             return assistants_fault(row, result, seeded.digest)
         judge = None
         if self.judge is not None:
-            judge = Judge(self.judge, self.judge_name, self.config.model_call_timeout_seconds)
+            rollout = seeded.seed.episode_id.capture_key
+            judge = Judge(self.judge, self.judge_name, self.config.model_call_timeout_seconds, rollout)
         evaluation, error, report = Evaluation({"axes": {}, "scorers": {}}), None, None
         bound = asyncio.timeout(self.config.evaluation_timeout_seconds)
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -16,6 +17,9 @@ USER_FAULT: Final = "usersim:user_fault"
 
 INCONCLUSIVE: Final = "usersim:scorer_inconclusive"
 """Kind of an episode whose scorer cannot tell."""
+
+
+_NO_NAME: Final = re.compile(r"[^a-z0-9_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,9 @@ _NOTHING: Final = Finding(None, None, False)
 def kind_of(failure_class: Any) -> str:
     """The failure kind of one of User Sim's classes: as it is if the vocabulary has it, else under ``usersim:``."""
     name = str(failure_class or "simulation_failed")
-    return name if name in SHARED_KINDS or ":" in name else f"usersim:{name.lower()}"
+    if name in SHARED_KINDS or ":" in name:
+        return name
+    return f"usersim:{_NO_NAME.sub('_', name.lower()).strip('_') or 'simulation_failed'}"
 
 
 def simulation_finding(outcome: Mapping[str, Any]) -> Finding:

@@ -46,6 +46,11 @@ def test_the_shipped_yaml_starts_the_whole_thing_and_finds_the_models_by_their_r
     assert environment.config.cleanup_timeout_seconds == 180
 
 
+def test_a_policy_that_thinks_is_said_to_in_one_setting() -> None:
+    config = load([YAML, *POLICY, *USER, "+policy_uses_reasoning_parser=true"], implementations=KNOWN)
+    assert config.server("policy_model", "responses_api_models").settings["uses_reasoning_parser"] is True
+
+
 def test_an_unknown_setting_is_told() -> None:
     wrong = "++nemo_user_sim_environment.environment_servers.nemo_user_sim.actor_timeout=3"
     with pytest.raises(ConfigError, match="actor_timeout"):

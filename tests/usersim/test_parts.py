@@ -48,9 +48,10 @@ def test_calls_that_an_assistant_answered_itself_are_its_own_affair() -> None:
     assert message_of(respond(own)) == {"role": "assistant", "content": "done"}
 
 
-def test_reasoning_and_refusals_are_kept() -> None:
+def test_reasoning_and_refusals_are_kept_and_parts_are_lines() -> None:
     thought = {"type": "reasoning", "id": "r", "summary": [{"type": "summary_text", "text": "hm"}]}
     refusal = {**answer(""), "content": [{"type": "refusal", "refusal": "No."}]}
+    assert message_of(respond([answer("One."), answer(""), answer("Two.")]))["content"] == "One.\nTwo."
     assert message_of(respond([thought, refusal])) == {
         "role": "assistant",
         "content": "No.",
@@ -63,7 +64,11 @@ def test_parameters_have_their_counterparts_or_are_refused() -> None:
     assert params_of({"max_tokens": 5, "reasoning_effort": "low", "response_format": wanted, "stop": None}) == {
         "max_output_tokens": 5,
         "reasoning": {"effort": "low"},
-        "text": {"format": {"type": "json_schema", "strict": True, "name": "n", "schema": {}}},
+        "text": {"format": {"type": "json_schema", "name": "n", "schema": {}}},
+    }
+    assert params_of({"max_tokens": None, "max_completion_tokens": 7, "store": False}) == {
+        "max_output_tokens": 7,
+        "store": False,
     }
     with pytest.raises(NotImplementedError, match="logit_bias"):
         params_of({"logit_bias": {}})
@@ -241,6 +246,7 @@ def test_a_judge_takes_few_parameters_and_tells_what_it_was_asked_for() -> None:
         ("infrastructure_error", "usersim:infrastructure_error"),
         ("Judge_Parse_Error", "usersim:judge_parse_error"),
         ("judge_failed", "judge_failed"),
+        ("No reply (twice)", "usersim:no_reply_twice"),
         ("mine:own", "mine:own"),
         (None, "usersim:simulation_failed"),
     ],
