@@ -49,8 +49,8 @@ def model(name: str, brain: Any) -> ScriptedModel:
     return ScriptedModel(name, ScriptedModelConfig(), script=Script(brain))
 
 
-def agent(name: str, server: ServerApp) -> SimpleAgent:
-    config = SimpleAgentConfig(max_steps=1, execute_tools=False, session_close_retry_window_seconds=10)
+def agent(name: str, server: ServerApp, receipts: float = 10) -> SimpleAgent:
+    config = SimpleAgentConfig(max_steps=1, execute_tools=False, session_close_retry_window_seconds=receipts)
     return SimpleAgent(name, config, Route.to_app(server.name, server))
 
 
@@ -73,6 +73,7 @@ class House:
         embedder: Embedder | None = None,
         names: Mapping[str, str] = NAMES,
         roles: Mapping[str, Any] | None = None,
+        receipts: float = 10,
     ) -> None:
         helper = model("support_model", support or scripted.support())
         judging = model("judge_model", judge) if judge else helper
@@ -82,8 +83,10 @@ class House:
             evaluator=evaluator or PackageEvaluator(),
             judge=Route.to_app("judge", judging),
         )
-        user_agent = user_app or agent("user_agent", model("user_model", user))
-        assistant_agent = assistant_app or agent("assistant_agent", model("policy", assistant or scripted.assistant()))
+        policy = model("policy", assistant or scripted.assistant())
+        user_agent = user_app or agent("user_agent", model("user_model", user), receipts)
+        assistant_agent = assistant_app or agent("assistant_agent", policy, receipts)
+        self.agents = (user_agent, assistant_agent)
         own = {role: model(f"{role}_model", brain) for role, brain in (roles or {}).items()}
         self.environment = NemoUserSim(
             "usersim_environment",
@@ -99,9 +102,9 @@ class House:
         )
         self.route = Route.to_app("environment", self.environment)
 
-    async def arun(self, row: Mapping[str, Any], attempt: int = 0) -> dict[str, Any]:
+    async def arun(self, row: Mapping[str, Any], attempt: int = 0, name: str = "0-0") -> dict[str, Any]:
         task = materialized(row)
-        body = {"episode_id": {"rollout_id": "0-0", "attempt": attempt}, "task": task}
+        body = {"episode_id": {"rollout_id": name, "attempt": attempt}, "task": task}
         reply = await self.route.post("/run", body)
         told: dict[str, Any] = reply.expect_ok().json_object()
         assert (told["result"] is None) != (told["failure"] is None)
