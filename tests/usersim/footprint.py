@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import itertools
-import os
 import tracemalloc
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -55,7 +54,7 @@ class Footprint:
             receipts=sum(len(agent.sessions._receipts) for agent in agents),
             tombstones=len(resources._closed),
             tasks=len(asyncio.all_tasks()),
-            handles=len(os.listdir(_HANDLES)) if _HANDLES.exists() else 0,
+            handles=len(list(_HANDLES.iterdir())) if _HANDLES.exists() else 0,
             traced=tracemalloc.get_traced_memory()[0],
         )
 
