@@ -182,9 +182,10 @@ class ChatModel(ModelServer):
         """Move the token fields out of the completion and into ``call``."""
         prompt = completion.pop("prompt_token_ids", None)
         try:
-            call.tokens = take_tokens(
-                completion, prompt if prompt is not None else await self.prompt_ids(completion, body)
-            )
+            if prompt is None:
+                prompt = await self.prompt_ids(completion, body)
+            await self.name_tokens(completion, prompt)
+            call.tokens = take_tokens(completion, prompt)
         except MissingTokens as error:
             if self.config.return_token_id_information:
                 raise ModelFailed(502, f"{self._upstream.name}: {error}", kind="no_token_ids", final=True) from error
@@ -201,6 +202,9 @@ class ChatModel(ModelServer):
     async def prompt_ids(self, completion: Mapping[str, Any], body: Mapping[str, Any]) -> list[int] | None:
         """The token ids of the prompt that ``body`` made, for a service whose completions do not say them."""
         return None
+
+    async def name_tokens(self, completion: dict[str, Any], prompt_ids: list[int] | None) -> None:
+        """Add to ``completion`` what its service says elsewhere of the tokens that were written."""
 
 
 def _side_channel(body: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

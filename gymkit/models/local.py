@@ -33,6 +33,7 @@ _AS_IT_IS = {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "min_p": 0.0}
 """Sampling from the model's own distribution: only then are its logprobs those of the tokens as they were drawn."""
 
 _TIMEOUT = 60.0
+_VOCABULARY = 49152
 
 
 class LocalModelConfig(BaseModel):
@@ -70,7 +71,7 @@ class LocalModel(ChatModel):
     @property
     def asked(self) -> Mapping[str, Any]:
         """What to lay under a request whose tokens are wanted."""
-        return {**ASKED, **_AS_IT_IS}
+        return {**ASKED, **_AS_IT_IS, "return_tokens": True, "verbose": True}
 
     async def prompt_ids(self, completion: Mapping[str, Any], body: Mapping[str, Any]) -> list[int] | None:
         """The token ids of the prompt: its template filled in and cut into tokens by the same engine."""
@@ -83,10 +84,50 @@ class LocalModel(ChatModel):
             raise MissingTokens(f"the prompt was rebuilt with {len(ids)} tokens, and the model read {counted}")
         return ids
 
+    async def name_tokens(self, completion: dict[str, Any], prompt_ids: list[int] | None) -> None:
+        """Name every token, with its logprob.
+
+        Where a character takes several tokens, such as an emoji, the engine gives the logprob of the last alone. Each
+        of the others is asked for anew, which takes some tenths of a second.
+        """
+        written = (completion.pop("__verbose", None) or {}).get("tokens")
+        if not written or prompt_ids is None:
+            return
+        choice = completion["choices"][0]
+        named = (choice.get("logprobs") or {}).get("content") or []
+        entries = _placed(written, named)
+        for index, token in enumerate(written):
+            if index not in entries:
+                entries[index] = await self._entry([*prompt_ids, *written[:index]], token)
+        choice["token_ids"] = written
+        choice["logprobs"] = {"content": [entries[index] for index in range(len(written))]}
+
+    async def _entry(self, before: list[int], token: int) -> dict[str, Any]:
+        """What the engine says of ``token`` after ``before``: one more token is drawn, any whole character will do."""
+        request = {"prompt": before, "n_predict": 1, "n_probs": _VOCABULARY, "logit_bias": [["\n", 100]]}
+        reply = (await self._route.post("/completion", request, timeout=_TIMEOUT)).expect_ok().json()
+        [drawn] = reply["completion_probabilities"]
+        found: dict[str, Any] = next(each for each in drawn["top_logprobs"] if each["id"] == token)
+        return {**found, "top_logprobs": []}
+
     async def aclose(self) -> None:
         """Let go of the connections; the engine stays for the process."""
         await self._route.aclose()
         await super().aclose()
+
+
+def _placed(written: list[int], named: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
+    """The entries of ``named`` by their place in ``written``, less those that could stand in more than one."""
+    ids = [entry["id"] for entry in named]
+    first = _places(written, ids)
+    last = [len(written) - 1 - place for place in _places(written[::-1], ids[::-1])][::-1]
+    return {place: entry for place, other, entry in zip(first, last, named, strict=True) if place == other}
+
+
+def _places(written: list[int], ids: list[int]) -> list[int]:
+    """Where each of ``ids`` stands in ``written`` at the earliest, in order."""
+    left = iter(enumerate(written))
+    return [next(place for place, token in left if token == each) for each in ids]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gymkit.errors import MissingExtra
-from gymkit.models.local import LocalModel, LocalModelConfig, require
+from gymkit.models.local import LocalModel, LocalModelConfig, _placed, require
 from gymkit.servers.capture import MemoryCapture
 from gymkit.wire import codec
 from tests.models.doubles import HELLO, Json, ask
@@ -57,11 +59,23 @@ def test_its_token_ids_are_the_ones_it_read_and_wrote(model: LocalModel) -> None
     assert item["generation_token_ids"][-1] == 2  # <|im_end|>: how to stop is part of what was written
 
 
-def test_tokens_that_the_engine_does_not_name_are_missed_not_skipped(model: LocalModel) -> None:
-    """An emoji is several tokens, of which the engine names the last: a hole that a trainer must not learn from."""
-    reply = ask(model, "/v1/responses", {"input": "Repeat exactly: 😃😃😃", "temperature": 0, "max_output_tokens": 12})
-    assert (reply.status, reply.json_object()["kind"]) == (502, "no_token_ids")
-    assert "wrote 12 tokens and names 5" in reply.text
+def test_every_token_of_an_emoji_is_named(model: LocalModel) -> None:
+    """The engine gives a logprob to the last token of a character alone; a hole is nothing to learn from."""
+    request = {"input": "Repeat exactly: 😃😃😃", "temperature": 0, "max_output_tokens": 12}
+    [item] = ask(model, "/v1/responses", request).expect_ok().json_object()["output"]
+    assert item["content"][0]["text"].startswith("😃😃😃")
+    assert item["generation_token_ids"][:9] == [10813, 242, 221] * 3
+    assert len(item["generation_log_probs"]) == len(item["generation_token_ids"]) == 12
+    assert all(-3 < logprob < 0 for logprob in item["generation_log_probs"])  # greedy: each is likely
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.booleans())))
+def test_a_named_token_is_put_in_its_own_place_or_in_none(drawn: list[tuple[int, bool]]) -> None:
+    written = [token for token, _ in drawn]
+    named = [{"id": token, "place": place} for place, (token, is_named) in enumerate(drawn) if is_named]
+    placed = _placed(written, named)
+    assert all(entry["place"] == place for place, entry in placed.items())
+    assert len(named) < len(written) or len(placed) == len(written)
 
 
 def test_with_tools_it_calls_one_and_its_prompt_can_still_be_rebuilt(model: LocalModel) -> None:
