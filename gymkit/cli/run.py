@@ -18,7 +18,7 @@ from gymkit.config import Config
 from gymkit.errors import ConfigError, IncompleteRun
 from gymkit.sdk import bridge
 from gymkit.sdk.collection import Collection
-from gymkit.sdk.configured import agent_classes, build, run_of
+from gymkit.sdk.configured import agent_classes, build, run_of, session_fronts
 from gymkit.sdk.routed import RoutingSettings, routing_of
 from gymkit.sdk.skills import skills_for
 from gymkit.servers.head import fetch_config
@@ -99,7 +99,9 @@ def run(config: Config, *, no_serve: bool, search_dirs: Iterable[Path]) -> None:
             add_seed=settings.num_repeats_add_seed,
             interleave=settings.interleave_repeats,
             responses_create_params=settings.responses_create_params,
-            skills=skills_for(agents, settings.skills.path, search_dirs) if settings.skills else None,
+            skills=None
+            if settings.skills is None
+            else skills_for(agents, settings.skills.path, search_dirs, protocols=session_fronts(config, routing)),
         ),
         concurrency=settings.num_samples_in_parallel,
         resume=settings.resume_from_cache,

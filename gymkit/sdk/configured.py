@@ -15,6 +15,7 @@ from gymkit.collect.plan import Expansion
 from gymkit.collect.routing import ByTaskset, Target
 from gymkit.collect.tokens import Tokens
 from gymkit.config import Config, ServerInstance, redacted
+from gymkit.environments.legacy_agent import LegacyAgent
 from gymkit.resources import ALIASES
 from gymkit.sdk import harness_configured, usersim_configured
 from gymkit.sdk.catalogue import AGENT_SERVERS, AGENTS, ENVIRONMENTS, MODELS, RESOURCES, app_of
@@ -55,6 +56,12 @@ def agent_classes(
     fronts = [config.server(target.environment_server, ENVIRONMENTS) for target in routing.targets]
     agents = [config.server(name, AGENTS) for front in fronts for name in front.agents]
     return {each.name: type(apps[each.name]) if apps else AGENT_SERVERS.get(each.implementation) for each in agents}
+
+
+def session_fronts(config: Config, routing: ByTaskset) -> list[str]:
+    """The environment servers of a run that drive their agents' sessions; a relay hands over the rows instead."""
+    fronts = [config.server(target.environment_server, ENVIRONMENTS) for target in routing.targets]
+    return [front.name for front in fronts if front.implementation != LegacyAgent.implementation]
 
 
 def run_of(

@@ -13,12 +13,22 @@ from gymkit.servers.skills import SkillsRef, read_skills
 
 
 def skills_for(
-    agents: Mapping[str, type[ServerApp] | None], path: str | os.PathLike[str], search_dirs: Iterable[str | Path] = ()
+    agents: Mapping[str, type[ServerApp] | None],
+    path: str | os.PathLike[str],
+    search_dirs: Iterable[str | Path] = (),
+    *,
+    protocols: Iterable[str] = (),
 ) -> SkillsRef:
     """The skills in the folder ``path``, for ``agents``: name to class, None for one that is not ours to know.
 
+    ``protocols`` are the environment servers that give their agents no rows, but sessions.
     Raises ConfigError, also for an agent that would never see them.
     """
+    for name in protocols:
+        raise ConfigError(
+            f"{name} drives agent sessions, which carry no skills: leave skills out, or run the agent behind a "
+            "legacy_agent, which hands it whole rows"
+        )
     for name, kind in agents.items():
         if kind is not None and issubclass(kind, AgentServer) and not kind.reads_skills:
             raise ConfigError(

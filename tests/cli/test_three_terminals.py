@@ -40,6 +40,8 @@ def test_five_of_five(tmp_path: Path, servers: Started, gymkit: Gymkit) -> None:
         assert kinds == ["function_call", "function_call_output"] * (len(kinds) // 2) + ["message"]
     stems = sorted(path.name for path in (tmp_path / "results").iterdir() if not path.name.startswith("."))
     assert stems == [
+        "quality_summary.json",
+        "rollout_verdicts.jsonl",
         "rollouts.jsonl",
         "rollouts_aggregate_metrics.json",
         "rollouts_failures.jsonl",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -93,6 +94,52 @@ def test_an_agent_that_reads_no_files_is_refused_before_anything_starts(
     with pytest.raises(ConfigError, match=f"{kind} has no place for files, so it would run without them"):
         gk.Env("counter").rollouts(agent, output=tmp_path / "r.jsonl", skills=skills)
     assert not (tmp_path / "r.jsonl").exists()
+
+
+LISTS = """
+import json, os
+print(json.dumps({name: sorted(files) for name, _, files in os.walk(".") if files}))
+"""
+
+
+def test_a_program_finds_them_in_its_working_folder_and_nowhere_after(skills: Path, tmp_path: Path) -> None:
+    agent = gk.Agent.command([sys.executable, "-c", LISTS], skills_dir=".claude/skills")
+    rollouts = gk.Env("counter").rollouts(agent, output=tmp_path / "r.jsonl", skills=skills, limit=2, progress=False)
+    texts = [codec.loads(rollouts.record(number)["response"]["output"][0]["content"][0]["text"]) for number in (0, 1)]
+    assert texts == [{"./.claude/skills/counting": ["SKILL.md"]}] * 2
+    assert rollouts.record(0)["skills_ref"]["skills"][0]["name"] == "counting"
+    plain = gk.Env("counter").rollouts(agent, output=tmp_path / "p.jsonl", limit=1, progress=False)
+    assert plain.record(0)["response"]["output"][0]["content"][0]["text"] == "{}"
+
+
+def test_skills_that_changed_under_a_run_fail_its_rollouts(skills: Path, tmp_path: Path) -> None:
+    file = skills / "counting" / "SKILL.md"
+    change = f"open({str(file)!r}, 'a').write('Three.')"
+    agent = gk.Agent.command([sys.executable, "-c", change], name="writer", concurrency=1)
+    rollouts = gk.Env("counter").rollouts(agent, output=tmp_path / "r.jsonl", skills=skills, limit=2, progress=False)
+    assert rollouts.rewards["status"].tolist() == ["scored", "failed"]
+    assert "have changed since the run was planned" in rollouts.failures["message"][0]
+
+
+def test_a_frameworks_agent_is_told_where_they_are(skills: Path, tmp_path: Path) -> None:
+    pytest.importorskip("agents", reason="openai-agents is not installed")
+    seen: list[str] = []
+
+    def build(kit: Any) -> Any:
+        from agents import Agent
+
+        seen.extend(path.name for path in kit.skills.iterdir())
+        return Agent(name="reader", model=kit.model, tools=kit.tools)
+
+    agent = gk.Agent.adapt("openai-agents", build, gk.Model.scripted(["done"]))
+    gk.Env("counter").rollouts(agent, output=tmp_path / "r.jsonl", skills=skills, limit=1, progress=False)
+    assert seen == ["counting"]
+
+
+@pytest.mark.parametrize("place", ["/skills", "../skills", ""])
+def test_their_place_is_inside_the_working_folder(place: str) -> None:
+    with pytest.raises(ConfigError, match="skills_dir.*must be a folder inside the working folder"):
+        gk.Agent.command([sys.executable], skills_dir=place)
 
 
 def test_rows_in_materialized_form_take_none(skills: Path, tmp_path: Path) -> None:
