@@ -140,7 +140,9 @@ class Written:
 
 def by_rules(row: Mapping[str, Any], written: Written) -> list[Fault]:
     """The faults that rules find."""
-    found = [fault for turn, text in written.turns for fault in _of_turn(row, written.instructions, turn, text)]
+    free = codec.dumps([row.get("persona"), row.get("theme")]).decode()
+    secret = set(_runs(written.instructions)) - set(_runs(free))  # a persona may be told of
+    found = [fault for turn, text in written.turns for fault in _of_turn(row, secret, turn, text)]
     closing = next((turn for turn, text in written.turns if _CLOSING.search(text)), None)
     later = [turn for turn, text in written.turns if closing is not None and turn > closing]
     if later:
@@ -149,7 +151,7 @@ def by_rules(row: Mapping[str, Any], written: Written) -> list[Fault]:
     return found
 
 
-def _of_turn(row: Mapping[str, Any], instructions: str, turn: int, text: str) -> Iterator[Fault]:
+def _of_turn(row: Mapping[str, Any], secret: set[tuple[str, ...]], turn: int, text: str) -> Iterator[Fault]:
     if match := _AS_ASSISTANT.search(text):
         yield Fault("role", turn, match[0], "it speaks as the assistant", "rule")
     if not _in_script(text, str(row.get("locale") or "en_US")):
@@ -158,8 +160,8 @@ def _of_turn(row: Mapping[str, Any], instructions: str, turn: int, text: str) ->
     yield from _persona_faults(row.get("persona"), turn, text)
     if match := _OF_INSTRUCTIONS.search(text):
         yield Fault("leak", turn, match[0], "it speaks of its instructions", "rule")
-    elif quote := _recited(text, instructions, codec.dumps([row.get("persona"), row.get("theme")]).decode()):
-        yield Fault("leak", turn, quote, "it recites its instructions", "rule")
+    elif recited := next((run for run in _runs(text) if run in secret), None):
+        yield Fault("leak", turn, " ".join(recited), "it recites its instructions", "rule")
 
 
 def _persona_faults(persona: Any, turn: int, text: str) -> Iterator[Fault]:
@@ -181,17 +183,10 @@ def _in_script(text: str, locale: str) -> bool:
     return own / len(letters) >= _MIN_SHARE
 
 
-def _recited(text: str, instructions: str, allowed: str) -> str | None:
-    """The first run of words that the text shares with the instructions, other than what the persona is told of."""
-    told, free, words = _words(instructions), _words(allowed), _words(text)
-    shingles = set(zip(*(told[shift:] for shift in range(_SHINGLE)), strict=False))
-    shingles -= set(zip(*(free[shift:] for shift in range(_SHINGLE)), strict=False))
-    runs = zip(*(words[shift:] for shift in range(_SHINGLE)), strict=False)
-    return next((" ".join(run) for run in runs if run in shingles), None)
-
-
-def _words(text: str) -> list[str]:
-    return re.findall(r"\w+", text.lower())
+def _runs(text: str) -> Iterator[tuple[str, ...]]:
+    """Every run of so many words that nobody says them by chance."""
+    words = re.findall(r"\w+", text.lower())
+    return zip(*(words[shift:] for shift in range(_SHINGLE)), strict=False)
 
 
 def _spoken(response: Mapping[str, Any]) -> str:
