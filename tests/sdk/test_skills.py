@@ -138,7 +138,7 @@ def test_a_frameworks_agent_is_told_where_they_are(skills: Path, tmp_path: Path)
 
 @pytest.mark.parametrize("place", ["/skills", "../skills", ""])
 def test_their_place_is_inside_the_working_folder(place: str) -> None:
-    with pytest.raises(ConfigError, match="skills_dir.*must be a folder inside the working folder"):
+    with pytest.raises(ConfigError, match=r"skills_dir.*must be a folder inside the working folder"):
         gk.Agent.command([sys.executable], skills_dir=place)
 
 
