@@ -74,6 +74,7 @@ def test_prepare_and_run_from_the_shell(tmp_path: Path) -> None:
             *(f"+policy_base_url={policy.url}/v1", "+policy_api_key=k", "+policy_model_name=gpt-4o"),
             *(f"user_model_base_url={user.url}/v1", "user_model_api_key=u", "user_model_name=user-model"),
             f"support_model_base_url={support.url}/v1",
+            *("+observability_enabled=true", f"+model_call_capture_dir={tmp_path / 'calls'}"),
         )
     finally:
         for each in models:
@@ -82,3 +83,7 @@ def test_prepare_and_run_from_the_shell(tmp_path: Path) -> None:
     row = codec.loads((tmp_path / "out/r.jsonl").read_bytes())
     assert row["_ng_result_type"] == "nemo_user_sim"
     assert row["usersim_result"]["conversation_messages"]
+    calls = [each["response_metadata"]["model_ref"]["name"] for each in row["ng_trajectory"]["model_calls"]]
+    assert set(calls) == {"user_model", "policy_model", "support_model"}
+    assert len(row["ng_trajectory"]["turns"]) == calls.count("policy_model")
+    assert row["ng_trajectory"]["gaps"] == []

@@ -59,6 +59,13 @@ def test_reasoning_and_refusals_are_kept_and_parts_are_lines() -> None:
     }
 
 
+def test_tools_of_a_base_are_never_the_assistants() -> None:
+    base = {"tools": [{"type": "function", "name": "spare"}], "temperature": 0.5}
+    asked = request_of(Activation("a", "assistant", ()), [], base)
+    assert asked == {"temperature": 0.5, "input": []}, "the episode offers none, and nobody would run that one"
+    assert request_of(Activation("a", "user", ()), [], base) == {**base, "input": []}
+
+
 def test_parameters_have_their_counterparts_or_are_refused() -> None:
     wanted = {"type": "json_schema", "json_schema": {"name": "n", "schema": {}}}
     assert params_of({"max_tokens": 5, "reasoning_effort": "low", "response_format": wanted, "stop": None}) == {
