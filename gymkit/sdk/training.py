@@ -12,7 +12,15 @@ if TYPE_CHECKING:
 
 
 class Training:
-    """The samples of a run; ``rollouts.to_training()`` returns it."""
+    """The samples of a run; ``rollouts.to_training()`` returns it.
+
+    A trainer's own names differ from these; what TRL 1.16 calls them:
+
+    - SFT (``DataCollatorForLanguageModeling``): ``input_ids`` is the prompt and then the completion, ``labels`` the
+      same with -100 wherever the policy did not write, the whole prompt included.
+    - GRPO (what a ``rollout_func`` returns): ``prompt_ids``, ``completion_ids``, ``logprobs``, and ``completion_mask``
+      as ``env_mask``; ``group`` tells which rewards to compare.
+    """
 
     def __init__(self, frame: pd.DataFrame, refused: pd.DataFrame) -> None:
         self.frame = frame
@@ -25,6 +33,8 @@ class Training:
 
     def to_dataset(self) -> Any:
         """The samples as a ``datasets.Dataset`` of Hugging Face, the columns of ``frame`` as features.
+
+        ``pip install 'gymkit[training]'`` brings the package; torch and the trainer are yours to choose.
 
         Raises ConfigError when there are none, with the reasons, and MissingExtra without the package.
         """
