@@ -156,7 +156,7 @@ def _model(given: Any, role: str) -> Model:
 def _agent(name: str, model: Model, capture: Capture | None) -> SimpleAgent:
     server = model.server(f"{name}_model", capture=capture)
     config = SimpleAgentConfig(max_steps=1, execute_tools=False, session_close_retry_window_seconds=RETRY_WINDOW)
-    return SimpleAgent(name, config, Route.to_app(server.name, server))
+    return SimpleAgent(name, config, Route.to_app(server.name, server, owned=True))
 
 
 def _assistant(given: Assistant, resources: Route, capture: Capture | None) -> AgentServer[Any]:
