@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 
 from gymkit.errors import ConfigError
 from gymkit.servers.route import Route
-from gymkit.usersim.runtime import Message
+from gymkit.usersim.runtime import Message, Role
 from gymkit.usersim.toolbox import Check, EnvironmentTools, Functions, Toolbox
 from gymkit.wire import codec
 
@@ -95,6 +95,8 @@ class Scenario:
     """A system prompt for the assistant; none by default, as an agent brings its own."""
     task: int = 0
     """Which task of the environment, where ``tools`` is one."""
+    params: Mapping[Role, Mapping[str, Any]] = field(default_factory=dict)
+    """Request parameters by role, such as ``{"user": {"temperature": 0.7, "max_output_tokens": 80}}``."""
 
     def __post_init__(self) -> None:
         if not self.goal.strip():
@@ -127,7 +129,7 @@ class Scenario:
         return {f"{name}_{index}": check for index, (name, check) in enumerate(zip(names, self.checks, strict=True))}
 
     def row(self) -> dict[str, Any]:
-        """It as a prepared row: ``task_id`` and ``resolved_row``, the same for the same scenario."""
+        """It as a prepared row: ``task_id``, ``resolved_row`` and ``params``, the same for the same scenario."""
         persona = {"persona": self.persona} if isinstance(self.persona, str) else dict(self.persona)
         settings = {
             "name": "conversation_messages",
@@ -155,8 +157,10 @@ class Scenario:
                 {"nemotron_personas_version": "synthetic", "code_sha": REVISION, "bank_version": {}}
             ).decode(),
         }
-        handle = hashlib.sha256(codec.dumps_sorted(body)).hexdigest()[:16]
-        return {"task_id": handle, "resolved_row": {**body, "trajectory_id": handle}}
+        params = {role: dict(given) for role, given in self.params.items()}
+        asked = {"role_request_params": params} if params else {}
+        handle = hashlib.sha256(codec.dumps_sorted({**body, **asked})).hexdigest()[:16]
+        return {"task_id": handle, "resolved_row": {**body, "trajectory_id": handle}, **asked}
 
     def user_prompt(self) -> str:
         """What the user's model is told to be."""

@@ -54,9 +54,15 @@ class Footprint:
             receipts=sum(len(agent.sessions._receipts) for agent in agents),
             tombstones=len(resources._closed),
             tasks=len(asyncio.all_tasks()),
-            handles=len(list(_HANDLES.iterdir())) if _HANDLES.exists() else 0,
+            handles=opened_handles(),
             traced=tracemalloc.get_traced_memory()[0],
         )
+
+
+def opened_handles() -> int:
+    """How many file handles this process has open; 0 where the system does not list them."""
+    gc.collect()
+    return len(list(_HANDLES.iterdir())) if _HANDLES.exists() else 0
 
 
 def lookup(thing: str) -> str:

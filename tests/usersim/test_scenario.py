@@ -306,3 +306,24 @@ def test_the_runtime_keeps_its_contract() -> None:
         await runtime.close()
 
     asyncio.run(go())
+
+
+def test_parameters_go_by_role() -> None:
+    seen: dict[str, Any] = {}
+
+    def asked(role: str, brain: Any) -> Any:
+        def heard(params: Params) -> Any:
+            seen[role] = params.get("temperature")
+            return brain(params)
+
+        return heard
+
+    row = play(asked("assistant", helpful), asked("user", HURRIED), params={"user": {"temperature": 0.25}})
+    assert seen == {"user": 0.25, "assistant": None}
+    assert row["reward"] == 1.0
+    plain, warm = scenario().row(), scenario(params={"user": {"temperature": 0.25}}).row()
+    assert "role_request_params" not in plain
+    assert plain["task_id"] != warm["task_id"]
+    with pytest.raises(InputError, match="temperature"):
+        episode = gk.UserSimEpisode(assistant=helpful, user=HURRIED, runtime="scenario")
+        episode.rollouts([scenario(params={"user": {"temperature": "hot"}})], progress=False)
