@@ -21,8 +21,11 @@ RECEIPTS_ARE_KEPT = 1e-6
 """Seconds, so that the close of one episode sweeps away what the one before it left, and nobody has to wait."""
 
 ROOM = 2_000
-"""Bytes that an episode may leave: the names of its session, which the resources server knows for a while. A row of
-one has more than fifty times as many."""
+"""Bytes that an episode may leave: the names of its session, which the resources server knows for a while."""
+
+SLACK = 100_000
+"""Bytes that come once, whatever the number of episodes: caches of the interpreter and of libraries. The rows of
+the episodes of one test have ten times as many, at least."""
 
 _HANDLES = Path("/proc/self/fd")
 _numbers = itertools.count()

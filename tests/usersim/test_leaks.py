@@ -14,6 +14,7 @@ from gymkit.testing import usersim as scripted
 from tests.usersim.footprint import (
     ROOM,
     SCENARIO,
+    SLACK,
     Footprint,
     growth,
     helpful,
@@ -31,7 +32,7 @@ def _left(before: Footprint, after: Footprint, episodes: int) -> None:
     assert (after.sessions, after.receipts, after.tasks) == (0, before.receipts, before.tasks)
     assert after.handles <= before.handles
     assert after.tombstones == before.tombstones + 2 * episodes, "a cookie and a handle, until their time is over"
-    assert after.traced - before.traced < ROOM * episodes
+    assert after.traced - before.traced < SLACK + ROOM * episodes
 
 
 @pytest.mark.parametrize("runtime", EPISODES)
