@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from gymkit.sdk.harness_configured import CommandAgentConfig
+from gymkit.sdk.token_capture import TokenCapture
+
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
 ROOMS = [
@@ -84,9 +87,19 @@ def test_every_command_and_option_in_it_exists() -> None:
 
 
 def test_its_yaml_is_the_seeds_shape() -> None:
-    [text] = blocks("yaml")
+    [text] = [text for text in blocks("yaml") if "remote_agent:" in text]
     config = yaml.safe_load(text)
     assert config["remote_agent"]["responses_api_agents"]["remote_agent"]["max_steps"] == 8
+
+
+def test_what_else_it_shows_of_yaml_is_taken() -> None:
+    others = [text for text in blocks("yaml") if "remote_agent:" not in text]
+    block, program = (yaml.safe_load(text) for text in others)
+    assert TokenCapture.model_validate(block["token_id_capture"]).enabled
+    [settings] = program["my_program"]["responses_api_agents"].values()
+    own = {key: value for key, value in settings.items() if key in CommandAgentConfig.model_fields}
+    assert CommandAgentConfig.model_validate(own).argv[1] == "{entrypoint}"
+    assert set(settings) - set(own) == {"entrypoint", "resources_server", "model_server"}
 
 
 def test_the_notebooks_it_names_are_all_there_are() -> None:

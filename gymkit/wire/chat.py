@@ -163,6 +163,8 @@ class Request(TypedDict):
     """Settings of the provider's web search."""
     chat_template_kwargs: NotRequired[Settings]
     """Arguments of the chat template; an extension."""
+    return_token_ids: NotRequired[bool | None]
+    """Whether the reply tells its token ids; an extension of vLLM's. Servers here tell them if they know them."""
     thinking: NotRequired[Settings]
     """Settings of thinking; an extension."""
     output_config: NotRequired[Settings]

@@ -209,3 +209,13 @@ def test_what_says_nothing_passes(tmp_path: Path) -> None:
     assert capture_of(config_of(tmp_path, block=f"token_id_capture: {json.dumps(silent)}")) is None
     nowhere = "token_id_capture: {enabled: true, all_agents: true, rebuild_response: false}"
     assert capture_of(config_of(tmp_path, block=nowhere)) is None
+
+
+def test_a_model_served_here_tells_its_tokens_as_vllm_does(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    with gk.Model.scripted(["a", "b"], token_ids=True).serve() as hosted:
+        model = gk.Model(f"{hosted.url}/v1", "m", token_ids=True)
+        agent = gk.Agent.command([sys.executable, str(tmp_path / "program.py")], model)
+        rollouts = gk.Env("counter").rollouts(agent, output=tmp_path / "r.jsonl", limit=1, progress=False)
+    assert rollouts.record(0)["_ng_token_capture"] == {"calls": 2, "attached": 2, "rebuilt": True}
+    assert len(rollouts.to_training().frame) == 1

@@ -16,6 +16,7 @@ from gymkit.wire.dialects.tokens import attach_tokens, tokens_of
 _READ = (
     *("messages", "tools", "tool_choice", "parallel_tool_calls", "max_tokens", "max_completion_tokens"),
     *("reasoning_effort", "verbosity", "response_format", "logprobs", "stream", "stream_options"),
+    "return_token_ids",
 )
 _NOTHING: Mapping[str, Any] = {
     "n": 1,
