@@ -7,6 +7,7 @@ be held against what a trainer computes. Skipped where torch, TRL or the weights
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -190,3 +191,43 @@ def test_a_step_learns_from_the_policys_tokens_alone(training: Training, policy:
     optimizer.step()
     with torch.no_grad():
         assert float(surrogate(logits(policy, batch), batch, old, gains)) < loss.item()
+
+
+@pytest.mark.filterwarnings("ignore:You are using 'rollout_func'", "ignore::FutureWarning")
+def test_trls_grpo_trainer_takes_a_step_on_them(training: Training, tmp_path: Path) -> None:
+    """Under the names of ``rollout_func``; on a tiny model, for the trainer reads no more than the samples."""
+    from datasets import Dataset
+    from trl import GRPOConfig, GRPOTrainer
+
+    frame = training.frame[training.frame["sample"] == 0]
+    names = {"prompt_ids": "prompt_token_ids", "completion_ids": "completion_token_ids", "logprobs": "logprobs"}
+    given = {ours: frame[name].map(list).tolist() for ours, name in {**names, "env_mask": "completion_mask"}.items()}
+    options = {"num_generations": 2, "max_steps": 1, "logging_steps": 1, "max_completion_length": 256}
+    model, tokenizer = tiny()
+    trainer = GRPOTrainer(
+        model,
+        reward_funcs=lambda completions, earned, **_: earned,
+        rollout_func=lambda prompts, trainer: {**given, "earned": frame["reward"].tolist()},
+        processing_class=tokenizer,
+        train_dataset=Dataset.from_dict({"prompt": ["Rome", "Oslo"]}),
+        args=GRPOConfig(str(tmp_path), per_device_train_batch_size=4, use_cpu=True, report_to="none", **options),
+    )
+    trainer.train()
+    step = trainer.state.log_history[0]
+    assert step["reward"] == pytest.approx(frame["reward"].mean())
+    assert step["completions/mean_length"] == pytest.approx(frame["completion_mask"].map(sum).mean())
+    assert step["grad_norm"] > 0
+
+
+def tiny() -> tuple[Any, Any]:
+    """A model and a tokenizer with the policy's vocabulary, and nothing else of it."""
+    from tokenizers import Tokenizer
+    from tokenizers.models import WordLevel
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+    size = 49152
+    words = Tokenizer(WordLevel({str(number): number for number in range(size)}, unk_token="0"))
+    sizes = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    config = LlamaConfig(vocab_size=size, num_key_value_heads=2, eos_token_id=PAD, pad_token_id=PAD, **sizes)
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, pad_token="2", eos_token="2", unk_token="0")
+    return LlamaForCausalLM(config), tokenizer
