@@ -39,7 +39,7 @@ def build(config: Config) -> dict[str, ServerApp]:
     """
     apps: dict[str, ServerApp] = {}
     capture, tokens = capture_of(config), token_capture_of(config)
-    observed = capture is not None
+    observed = capture is not None and capture.observed
     for server_type in (MODELS, RESOURCES, AGENTS, ENVIRONMENTS):
         neighbours = [Route.to_app(name, app) for name, app in apps.items() if app.server_type == RESOURCES]
         for server in config.of_type(server_type):

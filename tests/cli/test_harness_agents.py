@@ -141,6 +141,7 @@ def test_an_agent_of_a_framework(tmp_path: Path, gymkit: Gymkit) -> None:
         (yaml("command_agent", "argv: [sh, '{entrypoint}']"), "mine: entrypoint must name a file beside the conf"),
         (yaml("command_agent", "argv: [sh]", "skill_dir: x"), "skill_dir is not a setting of command_agent; did"),
         (yaml("command_agent", "argv: []"), "argv is wrong"),
+        (f"token_id_capture: {{sink: a}}\n{program()}", "token_id_capture.sink is not supported here: tokens are"),
         (yaml("command_agent", "argv: [sh]", references=""), "resources_server is missing"),
         (yaml("command_agent", "argv: [sh]", "skills_dir: ../x"), "must be a folder inside the working folder"),
         (yaml("framework_agent", "framework: openai-agents"), "function is missing"),

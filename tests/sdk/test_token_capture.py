@@ -12,6 +12,7 @@ import pytest
 import gymkit as gk
 from gymkit.collect.plan import Expansion
 from gymkit.config import Config, load
+from gymkit.environments.single_agent_turn import SingleAgentTurn
 from gymkit.errors import ConfigError, TooManyMasked
 from gymkit.sdk import bridge
 from gymkit.sdk.catalogue import KNOWN
@@ -218,4 +219,15 @@ def test_a_model_served_here_tells_its_tokens_as_vllm_does(tmp_path: Path) -> No
         agent = gk.Agent.command([sys.executable, str(tmp_path / "program.py")], model)
         rollouts = gk.Env("counter").rollouts(agent, output=tmp_path / "r.jsonl", limit=1, progress=False)
     assert rollouts.record(0)["_ng_token_capture"] == {"calls": 2, "attached": 2, "rebuilt": True}
+    assert len(rollouts.to_training().frame) == 1
+
+
+def test_a_program_that_is_driven_in_sessions_has_samples_too(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    model = gk.Model.scripted(lambda params: f"{len(params['input'])}", token_ids=True)
+    agent = gk.Agent.command([sys.executable, str(tmp_path / "program.py")], model)
+    rollouts = gk.Env("counter").rollouts(
+        agent, output=tmp_path / "r.jsonl", limit=1, progress=False, protocol=SingleAgentTurn
+    )
+    assert rollouts.record(0)["_ng_token_capture"]["rebuilt"] is True
     assert len(rollouts.to_training().frame) == 1
