@@ -102,9 +102,9 @@ async def overhead(waves: int) -> None:
     alone, verdict, all_of_it = map(statistics.median, (runtime, evaluator, ours))
     added = all_of_it - alone - verdict
     print(f"five turns, {spoken} activations and the judge's call, {waves} waves of {CONCURRENT} at once, CPU medians")
-    print(f"bare:             runtime {alone:.1f} ms + evaluator {verdict:.1f} ms = {alone + verdict:.1f} ms an episode")
+    print(f"bare:            runtime {alone:.1f} ms + evaluator {verdict:.1f} ms = {alone + verdict:.1f} ms")
     print(f"with our servers: {all_of_it:.1f} ms, {all_of_it / (alone + verdict):.2f} times as much")
-    print(f"overhead:         {added:.1f} ms an episode, {added / (spoken + 1):.2f} ms a call")
+    print(f"overhead:        {added:.1f} ms an episode, {added / (spoken + 1):.2f} ms a call")
 
 
 async def leaks(episodes: int) -> None:
