@@ -31,6 +31,7 @@ def said(dialect: str, *, answer: str | None = None, number: int = 1) -> list[Ro
     """What a harness tells its model of a call ``c<number>`` that it made, and of what came back."""
     name, arguments = "look", f'{{"n":{number}}}'
     call_id = f"c{number}"
+    asked: Row
     if dialect == "responses":
         asked = {"type": "function_call", "call_id": call_id, "name": name, "arguments": arguments}
         return [asked, {"type": "function_call_output", "call_id": call_id, "output": answer}]
@@ -164,10 +165,10 @@ def test_words_of_the_task_need_no_record(capture: Capture) -> None:
 
 
 def test_without_rebuilding_such_rows_are_masked_and_without_attaching_they_stay() -> None:
-    for rules, masked in (({"rebuild": False}, True), ({"attach": False}, None)):
+    for name, masked in (("rebuild", True), ("attach", None)):
         capture = MemoryCapture()
         ask(capture, "chat", *talk("chat"), script=SCRIPT)
-        row = merged(capture, **rules)
+        row = merged(capture, None, **{name: False})
         assert row.get("mask_sample") is masked
         assert row["response"]["output"] == [message("all done")]
 

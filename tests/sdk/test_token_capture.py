@@ -199,7 +199,7 @@ def test_what_cannot_be_is_refused_in_a_sentence(tmp_path: Path, block: dict[str
 
 
 def test_what_says_nothing_passes(tmp_path: Path) -> None:
-    silent = {
+    silent: dict[str, Any] = {
         "sink": None,
         "sink_kwargs": {},
         "delta_records": False,
