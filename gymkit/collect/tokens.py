@@ -5,6 +5,10 @@ found, each in a reply whose tokens are on record. Where that is not so, because
 model said, the response is put together anew from the records (``rebuilt``) if that is wanted; otherwise, and where
 the records have a hole, the row is masked with the reason: a trainer would learn from words that the policy did not
 write.
+
+An episode with a simulated user has no response: the assistant is the policy, and its replies are among the episode's
+``invocations``. Their items get the tokens, and the row a ``response`` of the assistant's items, which is where NeMo
+Gym's finaliser puts them and where trainers look. What the user, the judge and the others said is nowhere recorded.
 """
 
 from __future__ import annotations
@@ -25,6 +29,8 @@ KIND = "token_capture_incomplete"
 """The failure kind of a row whose tokens cannot be rebuilt."""
 METRICS = "_ng_token_capture"
 """Where a row says what became of its tokens."""
+POLICY = "assistant"
+"""Whose words are trained on, in an episode with a simulated user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +47,15 @@ class TokenRules:
     """The share of rows masked here from which on the run ends; None: no share does."""
     min_samples: int = 50
     """Rows with recorded tokens that are waited for before."""
+
+    @classmethod
+    def of(cls, agent: object, *, opaque: bool) -> TokenRules:
+        """What the configuration of ``agent`` says; without one, what its kind makes sense of.
+
+        ``opaque`` says that its responses may leave out what its model said.
+        """
+        configured: TokenRules | None = getattr(agent, "token_rules", None)
+        return configured or cls(rebuild=opaque)
 
 
 class Tokens:
@@ -87,24 +102,56 @@ class Tokens:
 
     def _attached(self, result: dict[str, Any], calls: Sequence[Call]) -> dict[str, Any]:
         """The metrics of a row that has its tokens now. Raises Unresolved."""
-        response = result.get("response")
-        output = response.get("output") if isinstance(response, Mapping) else None
+        conversed = isinstance(result.get("usersim_result"), Mapping) and not result.get("response")
+        output = _said_by_assistant(result) if conversed else _output(result)
         try:
-            placed = _placed(calls, output if isinstance(output, list) else [])
+            placed = _placed(calls, output)
         except Unresolved:
-            if not self.rules.rebuild or not isinstance(response, dict):
+            if not self.rules.rebuild or not (conversed or isinstance(result.get("response"), dict)):
                 raise
         else:
             for item, tokens in placed:
                 item.update(tokens)
+            if conversed and calls and self.rules.rebuild:
+                result["response"] = _response(calls, output)
             return {"attached": len(placed)}
         if not calls:
             raise Unresolved("no model call went well")
         asked = result.get("responses_create_params")
         task = asked.get("input") if isinstance(asked, Mapping) else None
         records = [call.record.get("tokens") or {} for call in calls]
-        put_in_place(result, rebuilt(records, task, loose=self.rules.loose))
+        items = rebuilt(records, task, loose=self.rules.loose)
+        if conversed:
+            result["response"] = _response(calls, items)
+        else:
+            put_in_place(result, items)
         return {"attached": len(calls), "rebuilt": True}
+
+
+def _output(result: Mapping[str, Any]) -> list[Item]:
+    response = result.get("response")
+    output = response.get("output") if isinstance(response, Mapping) else None
+    return output if isinstance(output, list) else []
+
+
+def _said_by_assistant(result: Mapping[str, Any]) -> list[Item]:
+    """The items of the assistant's replies in an episode with a simulated user, in order."""
+    own = [each for each in result.get("invocations") or () if each.get("role") == POLICY]
+    return [item for each in own for item in _output(each)]
+
+
+def _response(calls: Sequence[Call], items: list[Item]) -> dict[str, Any]:
+    """The assistant's side of an episode as one response, as NeMo Gym's finaliser makes it."""
+    first = calls[0].record.get("tokens") or {}
+    written = [item["generation_token_ids"] for item in items if "generation_token_ids" in item]
+    usage = {"input_tokens": len(first["prompt_token_ids"]), "output_tokens": sum(map(len, written))}
+    return {
+        "id": f"proj-{first['rollout_id']}",
+        "object": "response",
+        "model": first.get("model"),
+        "output": items,
+        "usage": usage,
+    }
 
 
 def _placed(calls: Sequence[Call], output: list[Item]) -> list[tuple[Item, dict[str, Any]]]:

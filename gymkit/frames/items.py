@@ -43,7 +43,7 @@ class Entry(msgspec.Struct, gc=False):
 def entries(key: Key, row: Transcript) -> list[Entry]:
     """Return the items of a rollout in order: those of the task first, then those of its response."""
     attempt = integer(row.attempt) or 0
-    if row.response is None and row.usersim_result is not None:
+    if row.usersim_result is not None:
         return _talk(key, attempt, row.usersim_result.conversation_messages or [])
     asked = row.responses_create_params.input if row.responses_create_params else None
     task = [Item(role="user", content=asked)] if isinstance(asked, str) else asked or []

@@ -85,7 +85,8 @@ def _finished(key: Key, plan: Planned, row: Row) -> Outcome:
     if not flag(row.mask_sample):
         scored = number(row.reward) is not None
         status, kind = ("scored", kind) if scored else ("missing", kind or "no_reward")
-    ours, response = row.gymkit or _NOT_OURS, row.response or assistant.outline(row)
+    ours = row.gymkit or _NOT_OURS
+    response = row.response if row.response and row.usersim_result is None else assistant.outline(row)
     attempt, usage = integer(row.attempt) or 0, response.usage or _NO_USAGE
     steps = assistant.steps(row) if ours.steps is None else ours.steps
     return Outcome(key, status, plan, row, attempt, kind, ours, steps, ours.calls, usage, response.output)

@@ -4,11 +4,13 @@ A sample grows as long as each prompt goes on from the one before and the reply 
 between (a tool's output, a template's marks) is part of the completion with a mask of 0. Where a prompt does not go on
 (the context was cut or rewritten), a new sample begins. A rollout of which one word was not written by the policy, or
 not recorded, is refused whole: half of a rollout has no reward of its own.
+
+With a simulated user the policy is the assistant. What the user said is read, never trained on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -17,11 +19,18 @@ import numpy as np
 import pandas as pd
 
 from gymkit.frames import rewards
+from gymkit.frames.assistant import ASSISTANT
 from gymkit.frames.cells import integer
 from gymkit.frames.column import Builder, Column
 from gymkit.frames.records import Key, Records
 from gymkit.frames.rows import Stamped
 from gymkit.wire.dialects.tokens import MODEL_ITEMS
+
+FAILED: Final = "assistant_model_activation_failed"
+"""How an episode ends in which the assistant did not answer as it should."""
+
+Reply = tuple[list[int], list[int], list[float]]
+"""What a model read, what it wrote, and how likely that was."""
 
 
 class TokenItem(msgspec.Struct, gc=False):
@@ -44,11 +53,33 @@ class TokenResponse(msgspec.Struct, gc=False):
     """The items, in order."""
 
 
+class TokenTurn(msgspec.Struct, gc=False):
+    """One time that a role of an episode spoke."""
+
+    role: Any = None
+    """Who."""
+    response: TokenResponse | None = None
+    """What came."""
+    termination_reason: Any = None
+    """How the conversation ended, on its last turn."""
+
+
+class Asked(msgspec.Struct, gc=False):
+    """What gymkit adds to a row."""
+
+    asked: Any = None
+    """How often the assistant was asked, in an episode with a simulated user."""
+
+
 class TokenRow(Stamped, gc=False):
     """A result's tokens."""
 
     response: TokenResponse | None = None
-    """The agent's side of the rollout."""
+    """The agent's side of the rollout; with a simulated user only where it was put together from recorded calls."""
+    invocations: list[TokenTurn] | None = None
+    """Who spoke when, in a row of simulated users."""
+    gymkit: Asked | None = None
+    """What gymkit adds."""
 
 
 @dataclass(slots=True)
@@ -151,7 +182,7 @@ def frames(records: Records, rewarded: pd.DataFrame) -> tuple[pd.DataFrame, pd.D
     for key, row, place in records.results(TokenRow, usable):
         attempt = integer(row.attempt) or 0
         try:
-            found = samples((row.response and row.response.output) or [])
+            found = _samples(row)
         except NoSample as error:
             refused.add(Refused(key, attempt, "scored", str(error)))
             continue
@@ -162,8 +193,34 @@ def frames(records: Records, rewarded: pd.DataFrame) -> tuple[pd.DataFrame, pd.D
 
 def samples(items: Sequence[TokenItem]) -> list[Sample]:
     """The samples in a response's items. Raises NoSample."""
+    return _merged(_replies(items))
+
+
+def _samples(row: TokenRow) -> list[Sample]:
+    if row.response is None and row.invocations is not None:
+        return _merged(_assistants(row))
+    return samples((row.response and row.response.output) or [])
+
+
+def _assistants(row: TokenRow) -> Iterator[Reply]:
+    """The tokens of each reply of the assistant. Raises NoSample, also for one that is not on the row."""
+    turns = [turn for turn in row.invocations or () if turn.role == ASSISTANT]
+    failed = any(turn.termination_reason == FAILED for turn in row.invocations or ())
+    if failed and (row.gymkit is None or row.gymkit.asked != len(turns)):
+        raise NoSample("the assistant was asked once more, and what it said then is not on the row")
+    for number, turn in enumerate(turns, 1):
+        try:
+            replies = list(_replies((turn.response and turn.response.output) or []))
+        except NoSample as error:
+            raise NoSample(f"reply {number} of the assistant: {error}") from error
+        if not replies:
+            raise NoSample(f"reply {number} of the assistant has no item that could have token ids")
+        yield from replies
+
+
+def _merged(replies: Iterable[Reply]) -> list[Sample]:
     found: list[Sample] = []
-    for prompt, written, logprobs in _replies(items):
+    for prompt, written, logprobs in replies:
         if not found or not found[-1].goes_on(prompt):
             found.append(Sample(prompt))
         last = found[-1]
@@ -175,7 +232,7 @@ def samples(items: Sequence[TokenItem]) -> list[Sample]:
     return found
 
 
-def _replies(items: Sequence[TokenItem]) -> Iterator[tuple[list[int], list[int], list[float]]]:
+def _replies(items: Sequence[TokenItem]) -> Iterator[Reply]:
     """The tokens of each reply, which lie on its last item. Raises NoSample for a model's item in no such reply."""
     waiting: int | None = None
     for index, item in enumerate(items):
@@ -197,7 +254,7 @@ def _refuse(waiting: int | None, items: Sequence[TokenItem]) -> None:
         )
 
 
-def _checked(index: int, item: TokenItem) -> tuple[list[int], list[int], list[float]]:
+def _checked(index: int, item: TokenItem) -> Reply:
     prompt, written, logprobs = item.prompt_token_ids, item.generation_token_ids, item.generation_log_probs
     for name, ids in (("prompt_token_ids", prompt), ("generation_token_ids", written)):
         if not isinstance(ids, list) or not ids or any(type(each) is not int for each in ids):

@@ -24,7 +24,7 @@ from gymkit.sdk.harness_configured import HarnessConfig
 from gymkit.sdk.observability import capture_of
 from gymkit.sdk.package import identity as identity_of
 from gymkit.sdk.routed import resources_of
-from gymkit.sdk.token_capture import switched, token_capture_of
+from gymkit.sdk.token_capture import switched, token_capture_of, turned
 from gymkit.servers.app import ServerApp
 from gymkit.servers.route import Route
 
@@ -39,13 +39,20 @@ def build(config: Config) -> dict[str, ServerApp]:
     """
     apps: dict[str, ServerApp] = {}
     capture, tokens = capture_of(config), token_capture_of(config)
-    observed = capture is not None and capture.observed
+    recording, observed = capture is not None, capture is not None and capture.observed
+    silent = usersim_configured.users(config)
     for server_type in (MODELS, RESOURCES, AGENTS, ENVIRONMENTS):
         neighbours = [Route.to_app(name, app) for name, app in apps.items() if app.server_type == RESOURCES]
         for server in config.of_type(server_type):
             routes = {key: Route.to_app(ref.name, apps[ref.name]) for key, ref in server.references.items()}
-            own = usersim_configured.server_of(config, server, routes, observed) if _is_usersim(server) else None
-            apps[server.name] = own or app_of(switched(server, tokens), routes, neighbours, capture)
+            if _is_usersim(server):
+                apps[server.name] = usersim_configured.server_of(
+                    config, server, routes, observed=observed, recording=recording
+                )
+            else:
+                mute = server.name in silent or not recording  # asked to record, a model leaves tokens off its reply
+                switch = turned(server, False) if mute else switched(server, tokens)
+                apps[server.name] = app_of(switch, routes, neighbours, capture)
     return apps
 
 

@@ -25,7 +25,6 @@ from gymkit.sdk.package import configuration, identity
 from gymkit.sdk.protocol import Protocol, episodes, front_of, settings_of
 from gymkit.sdk.session import Session
 from gymkit.sdk.skills import skills_for
-from gymkit.servers.agent import AgentServer
 from gymkit.servers.capture import Capture, MemoryCapture
 from gymkit.servers.resources import ResourcesServer
 from gymkit.servers.route import Route, base_url_problem
@@ -302,7 +301,9 @@ class Env:
             require_complete=require_complete,
             evidence=None
             if records is None
-            else Evidence(records, expected=capture is not True, tokens=Tokens(_token_rules(agent, server))),
+            else Evidence(
+                records, expected=capture is not True, tokens=Tokens(TokenRules.of(agent, opaque=server.opaque))
+            ),
             shown=progress,
             closing=[server],
         )
@@ -321,12 +322,6 @@ class Env:
 
     def __repr__(self) -> str:
         return f"<Env {self.name}>"
-
-
-def _token_rules(agent: Agent, server: AgentServer[Any]) -> TokenRules:
-    """What the agent's configuration says; without one, what its kind makes sense of."""
-    configured: TokenRules | None = getattr(agent, "token_rules", None)
-    return configured or TokenRules(rebuild=server.opaque)
 
 
 def _is_path(environment: str) -> bool:

@@ -111,9 +111,19 @@ def directory_of(config: Config, block: TokenCapture) -> str | None:
     return str(directory) if directory else None
 
 
+def records(agent: ServerInstance, block: TokenCapture) -> bool:
+    """Whether the token ids of ``agent`` are recorded: by its own switch, or by the block."""
+    return agent.settings.get(KEY) is True or (block.enabled and block.all_agents)
+
+
 def switched(server: ServerInstance, block: TokenCapture) -> ServerInstance:
     """``server`` with its own switch on, where the block says so and it has one."""
+    return turned(server, True) if block.enabled and block.all_agents else server
+
+
+def turned(server: ServerInstance, on: bool) -> ServerInstance:
+    """``server`` with its own switch ``on`` or off, where it has one."""
     settings = server.config
-    if not block.enabled or not block.all_agents or settings is None or KEY not in type(settings).model_fields:
+    if settings is None or KEY not in type(settings).model_fields:
         return server
-    return replace(server, config=settings.model_copy(update={KEY: True}))
+    return replace(server, config=settings.model_copy(update={KEY: on}))

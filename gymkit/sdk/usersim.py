@@ -16,6 +16,7 @@ from gymkit.collect.outcome import Outcome
 from gymkit.collect.plan import Expansion
 from gymkit.collect.progress import Key
 from gymkit.collect.routing import Target
+from gymkit.collect.tokens import Tokens
 from gymkit.errors import ConfigError, InputError, ServerError
 from gymkit.sdk import bridge
 from gymkit.sdk.collection import Collection
@@ -112,7 +113,9 @@ class UserSimEpisode:
             As in ``Env.rollouts``. The calls of all roles are captured; the turns of ``ng_trajectory`` and the sums of
             ``ng_perf`` are the assistant's alone.
 
-        The result has the frames of any run and ``conversations``, ``invocations``, ``outcomes`` and ``audit``.
+        The result has the frames of any run and ``conversations``, ``invocations``, ``outcomes`` and ``audit``. With an
+        assistant whose model tells token ids (``token_ids=True``), ``rollouts.to_training()`` has the assistant's
+        replies as samples, and nobody else's words.
         ``rollouts.rerun(mask)`` plays chosen episodes again. Raises InputError for tasks that cannot be played (nothing
         is started), MissingExtra, and what ``Env.rollouts`` raises.
         """
@@ -227,7 +230,9 @@ class UserSimEpisode:
             resume=resume,
             again=again,
             require_complete=require_complete,
-            evidence=Evidence(records, expected=capture is not True) if records is not None else None,
+            evidence=None
+            if records is None
+            else Evidence(records, expected=capture is not True, tokens=Tokens(house.tokens)),
             shown=progress,
             closing=house.apps,
         )

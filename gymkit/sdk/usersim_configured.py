@@ -9,6 +9,7 @@ from typing import Any, Final
 from gymkit.collect.tasks import Tasks
 from gymkit.config import Config, Implementation, ServerInstance
 from gymkit.errors import ConfigError
+from gymkit.sdk.token_capture import records, token_capture_of
 from gymkit.servers.app import ServerApp
 from gymkit.servers.route import Route
 from gymkit.usersim.environment import NemoUserSim, NemoUserSimConfig, PackageStage
@@ -46,10 +47,27 @@ IMPLEMENTATIONS: Final = {
 """What the two servers may be set to."""
 
 
-def server_of(config: Config, server: ServerInstance, routes: Mapping[str, Route], observed: bool = False) -> ServerApp:
+def users(config: Config) -> frozenset[str]:
+    """The agents that play users. Their words are not to be trained on, whatever switch they have.
+
+    Where one of them is the assistant as well, the environment server asks it for tokens in that role alone.
+    """
+    fronts = [each for each in config.of_type(_ENVIRONMENTS) if each.implementation == NAME]
+    return frozenset(front.references["user_agent"].name for front in fronts)
+
+
+def server_of(
+    config: Config,
+    server: ServerInstance,
+    routes: Mapping[str, Route],
+    *,
+    observed: bool = False,
+    recording: bool = False,
+) -> ServerApp:
     """The server that ``server`` describes; ``routes`` are its references. Raises ConfigError.
 
-    ``observed`` says whether rows tell what the assistant saw of its own work.
+    ``observed`` says whether rows tell what the assistant saw of its own work, ``recording`` whether model servers
+    record anything: the assistant's token ids among it, where its switch or the block ``token_id_capture`` says so.
     """
     if server.server_type == _RESOURCES:
         assert isinstance(server.config, NemoUserSimResourcesConfig)
@@ -78,6 +96,7 @@ def server_of(config: Config, server: ServerInstance, routes: Mapping[str, Route
         models={role: routes[field] for role, field in _MODEL_FIELDS.items()},
         stage=PackageStage(names, embedder=_embedder(config, server)),
         observed=observed,
+        training=recording and records(_agent(config, server, "assistant_agent"), token_capture_of(config)),
     )
 
 
@@ -103,8 +122,12 @@ def _embedder(config: Config, server: ServerInstance) -> Embedder:
     return Embedder(route, _name_in(model), api_key=key.get_secret_value() if key is not None else "")
 
 
+def _agent(config: Config, server: ServerInstance, field: str) -> ServerInstance:
+    return config.server(server.references[field].name, _AGENTS)
+
+
 def _agents_model(config: Config, server: ServerInstance, field: str) -> str:
-    agent = config.server(server.references[field].name, _AGENTS)
+    agent = _agent(config, server, field)
     return _model_name(config, agent, "model_server") if "model_server" in agent.references else agent.name
 
 

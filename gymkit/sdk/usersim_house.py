@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from gymkit.agents.loop import LoopAgent
 from gymkit.agents.simple import SimpleAgent, SimpleAgentConfig
+from gymkit.collect.tokens import TokenRules
 from gymkit.errors import ConfigError
 from gymkit.sdk.agents import RemoteAgent
 from gymkit.sdk.models import Model
@@ -69,6 +70,8 @@ class House:
     """How it is reached."""
     apps: tuple[ServerApp, ...]
     """All of them, to let go of."""
+    tokens: TokenRules
+    """What is done about the assistant's token ids where its model servers recorded them."""
 
 
 def built(
@@ -116,7 +119,8 @@ def built(
         observed=capture is not None,
     )
     apps = (environment, resources, user, assistant, *([support] if support else []))
-    return House(environment, Route.to_app(environment.name, environment), apps)
+    rules = TokenRules.of(episode.assistant, opaque=assistant.opaque)
+    return House(environment, Route.to_app(environment.name, environment), apps, rules)
 
 
 def _evaluator(own: bool) -> Evaluator:

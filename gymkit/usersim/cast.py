@@ -61,6 +61,10 @@ class Cast:
     """Where the model servers are asked; under the rollout's name, so that they record what they are asked."""
     listener: Listener | None = None
     """Told of each invocation."""
+    training: bool = False
+    """Whether the assistant's token ids are to be recorded; nobody else's ever are."""
+    asked: int = 0
+    """How often the assistant was asked; more often than it has invocations where a reply was lost."""
     invocations: list[Invocation] = field(default_factory=list)
     """What was said, in order."""
 
@@ -111,7 +115,11 @@ class Cast:
         else:
             try:
                 request = request_of(activation, messages, self.base.get(role, {}))
-                response = await self._timed(role, request, lambda: self.players[role].respond(request))
+                training = self.training and role == "assistant"
+                self.asked += role == "assistant"
+                response = await self._timed(
+                    role, request, lambda: self.players[role].respond(request, training=training)
+                )
                 message = message_of(response)
                 check_calls(activation, message)
             except Exception as error:

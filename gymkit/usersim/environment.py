@@ -82,7 +82,8 @@ class NemoUserSim(EnvironmentServer[UserSimTask]):
 
     All of them are asked under the rollout's name, so that their models record what they are asked, as at NeMo Gym.
     ``observed`` says whether a row has the assistant's own report at its top: a collector then makes the turns of
-    ``ng_trajectory`` and the sums of ``ng_perf`` from the assistant's calls, and from nobody else's.
+    ``ng_trajectory`` and the sums of ``ng_perf`` from the assistant's calls, and from nobody else's. ``training`` says
+    whether the assistant is asked under ``/training-token-capture/``, so that its model records token ids.
     """
 
     implementation = "nemo_user_sim"
@@ -100,6 +101,7 @@ class NemoUserSim(EnvironmentServer[UserSimTask]):
         stage: Stage,
         listener: Listener | None = None,
         observed: bool = False,
+        training: bool = False,
     ) -> None:
         super().__init__(name, config)
         self.metrics = self.resources = resources
@@ -108,6 +110,7 @@ class NemoUserSim(EnvironmentServer[UserSimTask]):
         self.stage = stage
         self.listener = listener
         self._observed = observed
+        self._training = training
         self._call_timeout = config.actor_call_timeout_seconds
 
     async def play(self, episode: Episode[UserSimTask]) -> dict[str, Any]:
@@ -117,7 +120,9 @@ class NemoUserSim(EnvironmentServer[UserSimTask]):
             room = await Room.open(self.resources, episode, task.model_dump(exclude_unset=True))
         players = {role: await self._seat(role, episode) for role in PARTICIPANTS}
         path = episode.path("/v1/responses")
-        cast = Cast(players, self.models, task.role_request_params, self._call_timeout, path, self.listener)
+        cast = Cast(
+            players, self.models, task.role_request_params, self._call_timeout, path, self.listener, self._training
+        )
         runtime = await self._open(episode, cast)
         ended = await cast.play(runtime)
         result = await runtime.finalize()
@@ -187,7 +192,7 @@ def _row(verified: Mapping[str, Any], result: dict[str, Any], cast: Cast, reason
         "usersim_result": result,
         "invocations": [each.fields() for each in cast.invocations],
         "episode_interaction_protocol": PROTOCOL,
-        "gymkit": {"steps": len(said), "termination_reason": reason},
+        "gymkit": {"steps": len(said), "asked": cast.asked, "termination_reason": reason},
     }
 
 
