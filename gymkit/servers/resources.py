@@ -159,12 +159,10 @@ class ResourcesServer(ServerApp, Generic[State]):
         session.seeded = True
 
     async def _tool(self, name: str, request: Request) -> Answer:
-        session = self._session(request)
         if is_tool_name(name) and name in self.tools:
-            self._require_seed(session, request)
-            arguments = request.json()
+            session, arguments = self._seeded(request), request.json()
         else:
-            arguments = {}
+            session, arguments = self._session(request), {}
         status, body = await self.call_tool(session, name, arguments)
         cookie = (b"set-cookie", self.sessions.set_cookie(session))
         return Answer(body, status, [(b"content-type", b"application/json"), cookie])
@@ -198,8 +196,7 @@ class ResourcesServer(ServerApp, Generic[State]):
 
     async def _verify(self, request: Request) -> Answer:
         body = request.json_object()
-        session = self._session(request)
-        self._require_seed(session, request)
+        session = self._seeded(request)
         response = body.get("response")
         check_response(response)
         try:
@@ -246,12 +243,15 @@ class ResourcesServer(ServerApp, Generic[State]):
         except SessionsFull as error:
             raise Refused(503, f"{self.name}: {error}", kind="sessions_full") from error
 
-    def _require_seed(self, session: Session[State], request: Request) -> None:
-        if session.seeded or self.stateless:
-            return
+    def _seeded(self, request: Request) -> Session[State]:
+        """The seeded session of ``request``. One that is over is not replaced: a late call would leave it behind."""
         cookie = request.cookie(self.sessions.name)
-        if cookie and cookie != session.cookie and self.sessions.was_ours(cookie):
+        session = self.sessions.find(cookie)
+        if session is None and cookie and not self.stateless and self.sessions.was_ours(cookie):
             raise Refused(409, "the session has expired and its state is gone", kind="session_expired")
+        session = session or self._open()
+        if session.seeded or self.stateless:
+            return session
         raise Refused(409, "no seeded session: POST /seed_session first and send its cookie back", kind="session_lost")
 
     def _reply(self, session: Session[State], content: Any, status: int = 200) -> Answer:

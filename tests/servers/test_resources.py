@@ -172,6 +172,19 @@ def test_a_stateful_verifier_never_scores_a_session_it_does_not_know() -> None:
     assert do(ask("expired"))["kind"] == "session_expired"
 
 
+@pytest.mark.parametrize(("path", "body"), [("/increment_counter", {"count": 1}), ("/verify", verify_body())])
+def test_a_call_that_comes_after_the_close_leaves_no_session_behind(path: str, body: dict[str, Any]) -> None:
+    async def late() -> tuple[str, int]:
+        server = Counter("counter")
+        client = Client(server)
+        await client.post("/seed_session", TYPED)
+        await client.post("/close_session", {"resources_session_id": "rs-1", "episode_id": TYPED["episode_id"]})
+        reply = await client.post(path, body)
+        return reply.json()["kind"], len(server.sessions)
+
+    assert do(late()) == ("session_expired", 0)
+
+
 def test_a_stateless_verifier_scores_a_fresh_session() -> None:
     async def ask() -> Any:
         client = Client(load("example_single_tool_call")("weather"))
