@@ -6,10 +6,8 @@ Both are what ``Agent.command`` and ``Agent.adapt`` make in a notebook.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -24,6 +22,7 @@ from gymkit.agents.harness import Harness, HarnessAgent
 from gymkit.config import Implementation, ServerInstance
 from gymkit.errors import ConfigError
 from gymkit.nearest import nearest
+from gymkit.sdk.module import load_module
 from gymkit.servers.route import Route
 
 COMMAND: Final = "command_agent"
@@ -115,16 +114,7 @@ def _framework(server: ServerInstance) -> Harness:
 
 def _function(server: ServerInstance, name: str) -> Build:
     path = _entrypoint(server)
-    module_name = f"gymkit_agent_{server.name}"
-    spec = importlib.util.spec_from_file_location(module_name, path)
-    if spec is None or spec.loader is None:
-        raise ConfigError(f"{server.name}: {path} is no Python module")
-    module = sys.modules[module_name] = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        del sys.modules[module_name]
-        raise ConfigError(f"{server.name}: {path} cannot be loaded: {type(error).__name__}: {error}") from error
+    module = load_module(path, f"gymkit_agent_{server.name}")
     found: Any = getattr(module, name, None)
     if not callable(found):
         there = [each for each, value in vars(module).items() if callable(value) and not each.startswith("_")]

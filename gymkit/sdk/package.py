@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import re
 import shutil
 import sys
@@ -15,6 +14,7 @@ from typing import Any, Final, Protocol
 from gymkit import __version__
 from gymkit.errors import ConfigError
 from gymkit.resources.defined import Defined
+from gymkit.sdk.module import load_module
 from gymkit.sdk.sources import Sources, digest_of, sources_of
 from gymkit.wire import codec
 
@@ -98,16 +98,7 @@ class Defines(Protocol):
 
 def load(path: Path) -> Defines:
     """The environment that the module at ``path`` defines. Raises ConfigError."""
-    module_name = _module_name(path)
-    spec = importlib.util.spec_from_file_location(module_name, path)
-    if spec is None or spec.loader is None:
-        raise ConfigError(f"{path} is no Python module")
-    module = sys.modules[module_name] = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        del sys.modules[module_name]
-        raise ConfigError(f"{path} cannot be loaded: {type(error).__name__}: {error}") from error
+    module = load_module(path, _module_name(path))
     values = vars(module).values()
     found = {id(each): each for each in values if isinstance(getattr(each, "definition", None), Defined)}
     if len(found) != 1:

@@ -13,10 +13,17 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import yaml
 
 from tests.bench.harness import Measurement, Service
 
@@ -128,6 +135,65 @@ def anchored(python: Path, folder: Path, text: str, servers: Sequence[str]) -> I
             yield Anchor(python, folder, port, process.pid, time.perf_counter() - start)
         finally:
             _stop(process)
+
+
+@contextmanager
+def alone(python: Path, server: str, config: Mapping[str, Any], name: str, hosted: Mapping[str, str]) -> Iterator[str]:
+    """One of NeMo Gym's servers by itself, ``server`` in its packages, which is ``name`` in ``config``.
+
+    The servers in ``hosted`` run already, each at its URL. Gives the server's own URL.
+    """
+    port = _free_port()
+    whole = deepcopy({**config, **_HOUSE})
+    for each, place in {**{each: _place(url) for each, url in hosted.items()}, name: _place(_url(port))}.items():
+        (kind,) = whole[each]
+        (implementation,) = whole[each][kind]
+        whole[each][kind][implementation] |= place
+    (packages,) = (python.parent.parent / "lib").glob("python3.*/site-packages")
+    variables = {"NEMO_GYM_CONFIG_DICT": yaml.safe_dump(whole), "NEMO_GYM_CONFIG_PATH": name}
+    with TemporaryDirectory() as short:
+        process = subprocess.Popen(
+            [str(python), "app.py"],
+            cwd=packages / server,
+            env={**_environment(python, Path(short)), **variables},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            _wait_for(_url(port), process)
+            yield _url(port)
+        finally:
+            process.terminate()
+            process.wait(timeout=30)
+
+
+_HOUSE = {
+    "head_server": {"host": "127.0.0.1", "port": 1},
+    "default_host": "127.0.0.1",
+    "dry_run": False,
+    "profiling_enabled": False,
+    "uvicorn_logging_show_200_ok": False,
+}
+
+
+def _url(port: int) -> str:
+    return f"http://127.0.0.1:{port}"
+
+
+def _place(url: str) -> dict[str, Any]:
+    parts = urlsplit(url)
+    return {"host": parts.hostname, "port": parts.port, "entrypoint": "app.py"}
+
+
+def _wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            if httpx.get(f"{url}/", timeout=5).status_code == 200:
+                return
+        except httpx.HTTPError:
+            time.sleep(0.5)
+    raise RuntimeError(f"{url} never got ready")
 
 
 def _linked(python: Path, venvs: Path, servers: Sequence[str]) -> Path:

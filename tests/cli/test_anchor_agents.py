@@ -6,14 +6,11 @@ Opt in with ``GYMKIT_ANCHOR_PYTHON``, a Python that has ``nemo-gym`` 0.7.0.
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -24,11 +21,11 @@ from gymkit.environments.single_agent_turn import SingleAgentTurn, SingleAgentTu
 from gymkit.resources.counter import Counter
 from gymkit.sdk.check.servers import acheck_server
 from gymkit.sdk.env import Env
-from gymkit.servers.hosting import bind, serve
+from gymkit.servers.hosting import serve
 from gymkit.servers.route import Route
 from gymkit.shipped import shipped
 from gymkit.wire import codec
-from tests.bench.anchor import RELAY, Anchor, _environment, anchored
+from tests.bench.anchor import RELAY, Anchor, alone, anchored
 from tests.cli.conftest import Gymkit, Started
 from tests.cli.test_anchor import PYTHON, pytestmark, told
 
@@ -162,53 +159,12 @@ def _result(reply: dict[str, Any]) -> tuple[float, list[Any]]:
     return reply["result"]["reward"], [_told(item) for item in reply["result"]["response"]["output"]]
 
 
-@contextmanager
-def _their_turn(room: str, player: str) -> Iterator[str]:
+def _their_turn(room: str, player: str) -> AbstractContextManager[str]:
     """NeMo Gym's ``single_agent_turn`` alone, in front of two servers that run already."""
-    listener = bind("127.0.0.1", 0)
-    port = listener.getsockname()[1]
-    listener.close()
-    turn = yaml.safe_load(SHARED.format(counter="counter", room="counter", url="http://127.0.0.1:1"))["turn"]
-    turn["environment_servers"]["single_agent_turn"] |= {"host": "127.0.0.1", "port": port}
     config = {
-        "counter": {"resources_servers": {"counter": _place(room)}},
-        "player": {"responses_api_agents": {"simple_agent": _place(player)}},
-        "turn": turn,
-        "head_server": {"host": "127.0.0.1", "port": 1},
-        "default_host": "127.0.0.1",
-        "dry_run": False,
-        "profiling_enabled": False,
-        "uvicorn_logging_show_200_ok": False,
+        "counter": {"resources_servers": {"counter": {}}},
+        "player": {"responses_api_agents": {"simple_agent": {}}},
+        "turn": yaml.safe_load(SHARED.format(counter="counter", room="counter", url="http://127.0.0.1:1"))["turn"],
     }
-    (packages,) = (Path(PYTHON).parent.parent / "lib").glob("python3.*/site-packages")
-    with TemporaryDirectory() as short:
-        variables = {"NEMO_GYM_CONFIG_DICT": yaml.safe_dump(config), "NEMO_GYM_CONFIG_PATH": "turn"}
-        process = subprocess.Popen(
-            [PYTHON, "app.py"],
-            cwd=packages / "environment_servers" / "single_agent_turn",
-            env={**_environment(Path(PYTHON), Path(short)), **variables},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        try:
-            _wait(f"http://127.0.0.1:{port}/", process)
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            process.terminate()
-            process.wait(timeout=30)
-
-
-def _place(url: str) -> dict[str, Any]:
-    parts = urlsplit(url)
-    return {"host": parts.hostname, "port": parts.port, "entrypoint": "app.py"}
-
-
-def _wait(url: str, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and process.poll() is None:
-        try:
-            if httpx.get(url, timeout=5).status_code == 200:
-                return
-        except httpx.HTTPError:
-            time.sleep(0.5)
-    raise RuntimeError(f"{url} never got ready")
+    hosted = {"counter": room, "player": player}
+    return alone(Path(PYTHON), "environment_servers/single_agent_turn", config, "turn", hosted)

@@ -10,8 +10,8 @@ import asyncio
 import os
 import subprocess
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -38,8 +38,7 @@ from gymkit.usersim.digest import digest_of
 from gymkit.usersim.environment import NemoUserSim, NemoUserSimConfig, PackageStage
 from gymkit.usersim.task import materialized
 from gymkit.wire import codec
-from tests.bench.anchor import _environment, anchored
-from tests.cli.test_anchor_agents import _place, _wait
+from tests.bench.anchor import alone, anchored
 from tests.usersim import parity
 from tests.usersim.compared import comparable, differences
 from tests.usersim.differences import DIFFERENCES
@@ -261,43 +260,10 @@ def _unobserved(reply: dict[str, Any]) -> dict[str, Any]:
     return reply
 
 
-@contextmanager
-def _their_environment(text: str, hosted: Mapping[str, str]) -> Iterator[str]:
+def _their_environment(text: str, hosted: Mapping[str, str]) -> AbstractContextManager[str]:
     """NeMo Gym's environment server alone, in front of servers that run already."""
-    listener = bind("127.0.0.1", 0)
-    port = listener.getsockname()[1]
-    listener.close()
-    config = {**yaml.safe_load(text), **_HOUSE}
-    places = {**{name: _place(url) for name, url in hosted.items()}, ENVIRONMENT: {"host": "127.0.0.1", "port": port}}
-    for name, place in places.items():
-        (kind,) = config[name]
-        (implementation,) = config[name][kind]
-        config[name][kind][implementation] |= place
-    (packages,) = (Path(str(PYTHON)).parent.parent / "lib").glob("python3.*/site-packages")
-    with TemporaryDirectory() as short:
-        variables = {"NEMO_GYM_CONFIG_DICT": yaml.safe_dump(config), "NEMO_GYM_CONFIG_PATH": ENVIRONMENT}
-        process = subprocess.Popen(
-            [str(PYTHON), "app.py"],
-            cwd=packages / "environment_servers" / "nemo_user_sim",
-            env={**_environment(Path(str(PYTHON)), Path(short)), **variables},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        try:
-            _wait(f"http://127.0.0.1:{port}/", process)
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            process.terminate()
-            process.wait(timeout=30)
-
-
-_HOUSE = {
-    "head_server": {"host": "127.0.0.1", "port": 1},
-    "default_host": "127.0.0.1",
-    "dry_run": False,
-    "profiling_enabled": False,
-    "uvicorn_logging_show_200_ok": False,
-}
+    place = "environment_servers/nemo_user_sim"
+    return alone(Path(str(PYTHON)), place, yaml.safe_load(text), ENVIRONMENT, hosted)
 
 
 @pytest.fixture(scope="module")
