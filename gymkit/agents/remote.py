@@ -16,7 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from gymkit.agents.bounded import BoundedAgent
 from gymkit.agents.loop import checked_reply
 from gymkit.agents.tenancy import CONNECT_ATTEMPTS
-from gymkit.servers.route import CookieJar, Route, base_url_problem
+from gymkit.servers.base_url import base_url_problem
+from gymkit.servers.route import CookieJar, Route
 
 log = logging.getLogger("gymkit")
 
@@ -41,7 +42,7 @@ class RemoteAgentConfig(BaseModel):
     @classmethod
     def _usable(cls, url: str) -> str:
         if problem := base_url_problem(url):
-            raise ValueError(f"agent_base_url {problem}")
+            raise ValueError(problem)
         return url.rstrip("/")
 
 

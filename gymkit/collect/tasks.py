@@ -62,6 +62,18 @@ class Tasks:
         self._file.seek(offset)
         return decode(next(read_raw(self._file)).data)
 
+    def rows(self) -> list[dict[str, Any]]:
+        """Every row. Raises InputError that names each line which holds none."""
+        rows, problems = [], []
+        for line in self.lines():
+            try:
+                rows.append(decode(line.data))
+            except ValueError as error:
+                problems.append(f"{self.place(line.number)}: {error}")
+        if problems:
+            raise InputError(problems)
+        return rows
+
     def close(self) -> None:
         """Let go of the file."""
         self._file.close()

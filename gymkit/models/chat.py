@@ -16,11 +16,11 @@ from gymkit.models.foreign import ForeignSettings
 from gymkit.models.openai import invalid_reply
 from gymkit.models.token_ids import ASKED, MissingTokens, take_tokens
 from gymkit.models.upstream import OVERFLOW, Upstream
+from gymkit.servers.base_url import base_url_problem
 from gymkit.servers.call import ModelCall, ModelFailed
 from gymkit.servers.capture import Capture
 from gymkit.servers.http import Refused
 from gymkit.servers.model import ModelServer
-from gymkit.servers.route import base_url_problem
 from gymkit.wire import codec
 from gymkit.wire.completions import check_completion
 from gymkit.wire.dialects.dropped import Dropped
@@ -77,10 +77,10 @@ class ChatModelConfig(ForeignSettings):
     def _usable(cls, urls: str | list[str]) -> list[str]:
         urls = [urls] if isinstance(urls, str) else urls
         if not urls:
-            raise ValueError("base_url must name a URL")
+            raise ValueError("must name a URL")
         for url in urls:
             if problem := base_url_problem(url):
-                raise ValueError(f"base_url {problem}")
+                raise ValueError(problem)
         return [url.rstrip("/") for url in urls]
 
 

@@ -12,10 +12,10 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
 from gymkit.errors import WireError
 from gymkit.models.upstream import Upstream
+from gymkit.servers.base_url import base_url_problem
 from gymkit.servers.call import ModelCall, ModelFailed
 from gymkit.servers.capture import Capture
 from gymkit.servers.model import ModelServer
-from gymkit.servers.route import base_url_problem
 from gymkit.wire.completions import check_completion
 from gymkit.wire.dialects.tokens import without_tokens
 from gymkit.wire.responses import check_response
@@ -49,7 +49,7 @@ class OpenAIModelConfig(BaseModel):
     @classmethod
     def _usable(cls, url: str) -> str:
         if problem := base_url_problem(url):
-            raise ValueError(f"openai_base_url {problem}")
+            raise ValueError(problem)
         return url.rstrip("/")
 
 

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any
 
 from gymkit.errors import ConfigError
-from gymkit.nearest import nearest
+from gymkit.nearest import closest, nearest
 from gymkit.servers.resources import ResourcesServer
 from gymkit.shipped import ENVIRONMENT_ALIASES
 
@@ -21,7 +21,8 @@ def canonical(name: str) -> str:
     """Our name for an environment. Raises ConfigError with the nearest name."""
     name = ALIASES.get(name, name)
     if name not in SHIPPED:
-        raise ConfigError(f"there is no environment {name!r}; {nearest(name, [*SHIPPED, *ALIASES])}")
+        known = [*SHIPPED, *ALIASES] if closest(name, [*SHIPPED, *ALIASES]) else SHIPPED
+        raise ConfigError(f"there is no environment {name!r}; {nearest(name, known)}")
     return name
 
 

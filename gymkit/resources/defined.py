@@ -98,10 +98,17 @@ class Defined(ResourcesServer[Any]):
             return await super().call_tool(session, name, arguments)
 
     async def seed(self, task: Any) -> Any:
-        """What the seed returned, copied so that no two rollouts share it; a fresh dict without one."""
+        """What the seed returned, copied so that no two rollouts share it; a fresh dict without one. Raises Refused."""
         if (start := self.roles.get("seed")) is None:
             return {}
-        state = await called(start, task, threads=self._threads)
+        try:
+            return self._copied(start, await called(start, task, threads=self._threads))
+        except Exception as error:
+            self._tell("the seed", error)
+            raise Refused(500, _reason(start, error), kind="seed_error") from error
+
+    @staticmethod
+    def _copied(start: Function, state: Any) -> Any:
         if state is None:
             raise TypeError(f"{start.__name__} returned None: it must return the state of the rollout")
         try:
@@ -160,11 +167,11 @@ def _check_parameters(function: Function) -> None:
             )
 
 
-def _reason(verify: Function, error: Exception) -> str:
-    """What happened, and where in the verifier."""
-    line = _line(verify, error.__traceback__)
-    place = f" (line {line} of {verify.__name__})" if line else f" ({verify.__name__})"
-    said = f"{verify.__name__} {error}" if line is None and str(error).startswith("gave ") else ""
+def _reason(function: Function, error: Exception) -> str:
+    """What happened, and where in the verifier or the seed."""
+    line = _line(function, error.__traceback__)
+    place = f" (line {line} of {function.__name__})" if line else f" ({function.__name__})"
+    said = f"{function.__name__} {error}" if line is None and str(error).startswith("gave ") else ""
     return said or f"{type(error).__name__}: {error}{place}"
 
 

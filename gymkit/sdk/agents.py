@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 from pydantic import ValidationError
 
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from gymkit.sdk.env import Env
 
 
+_CALLED: Final = "/v1/responses"
+
+
+@runtime_checkable
 class Agent(Protocol):
     """What ``Env.rollouts`` drives."""
 
@@ -43,13 +47,25 @@ class Agent(Protocol):
         """
 
 
+def checked_agent(agent: object) -> Agent:
+    """``agent``, if it is one. Raises ConfigError that says how to make one of what was given."""
+    if isinstance(agent, Agent) and not isinstance(agent, type):
+        return agent
+    if isinstance(agent, str):
+        raise ConfigError("a URL is no agent yet: gk.RemoteAgent(url) drives the service there")
+    if hasattr(agent, "ask"):
+        raise ConfigError(f"{agent!r:.80} is no agent yet: gk.SimpleAgent(model) is one with a loop around it")
+    hint = "gk.Agent(function) makes one of a function" if callable(agent) else "such as gk.RemoteAgent(url)"
+    raise ConfigError(f"an agent is needed, not {agent!r:.80}: {hint}")
+
+
 class RemoteAgent:
     """An agent that somebody hosts as an HTTP service answering ``POST {url}/v1/responses``.
 
     Parameters
     ----------
     url:
-        The service's base URL: http or https, no query string, no fragment, no credentials.
+        The service's base URL: http or https, no query string, no fragment, no credentials, no ``/v1/responses``.
     name:
         The agent's name on the rows.
     concurrency:
@@ -84,6 +100,8 @@ class RemoteAgent:
             )
         except ValidationError as error:
             raise ConfigError(f"RemoteAgent: {sentences(error)}") from None
+        if (base := self.url.removesuffix(_CALLED)) != self.url:
+            raise ConfigError(f"RemoteAgent: the base URL is {base}: {_CALLED} is added to it for each call")
         self.name = name
 
     @property

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import time
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 from gymkit.collect.evidence import Evidence
 from gymkit.collect.outcome import Outcome
@@ -19,15 +20,17 @@ from gymkit.collect.tokens import TokenRules, Tokens
 from gymkit.errors import ConfigError, InputError
 from gymkit.resources import canonical, load
 from gymkit.sdk import bridge
-from gymkit.sdk.agents import Agent
+from gymkit.sdk.agents import Agent, checked_agent
 from gymkit.sdk.collection import Collection, TaskSource, patience
+from gymkit.sdk.options import checked_options, spell_out
 from gymkit.sdk.package import configuration, identity
 from gymkit.sdk.protocol import Protocol, episodes, front_of, settings_of
 from gymkit.sdk.session import Session
 from gymkit.sdk.skills import skills_for
+from gymkit.servers.base_url import base_url_problem, is_address
 from gymkit.servers.capture import Capture, MemoryCapture
 from gymkit.servers.resources import ResourcesServer
-from gymkit.servers.route import Route, base_url_problem
+from gymkit.servers.route import Route
 from gymkit.shipped import shipped
 from gymkit.wire.tasks import strip_result_fields
 
@@ -65,13 +68,15 @@ class Env:
         """The agents that came with it by name, where it was read from a configuration."""
         if isinstance(environment, ResourcesServer):
             self._server, self.name = environment, environment.name
-        elif not isinstance(environment, str) or _is_path(environment):
+        elif isinstance(environment, os.PathLike) or _is_path(environment):
             self.name, self._server, own, self.agents = _described(environment)
             tasks = own if tasks is None else tasks
         elif "://" in environment:
             if problem := base_url_problem(environment):
                 raise ConfigError(f"Env: the URL {problem}")
             self.name = environment.rstrip("/")
+        elif is_address(environment):
+            raise ConfigError(f"Env: {environment} is no environment's name; a server's URL begins with http://")
         else:
             self.name = canonical(environment)
             self._server = load(self.name)(f"{self.name}_resources_server")
@@ -132,7 +137,7 @@ class Env:
         if not isinstance(source, str | Path):
             return [dict(row) for row in source]  # type: ignore[union-attr]
         with Tasks.from_path(source) as tasks:
-            return [strip_result_fields(tasks.at(line.offset)) for line in list(tasks.lines())]
+            return [strip_result_fields(row) for row in tasks.rows()]
 
     @property
     def tasks(self) -> pd.DataFrame:
@@ -155,14 +160,13 @@ class Env:
 
         Raises InputError for a task that is not there, and BadStatus when the environment refuses the task.
         """
-        if not 0 <= task < len(self.rows):
-            raise InputError([f"there is no task {task}: {self!r} has tasks 0 to {len(self.rows) - 1}"])
-        return await bridge.arun(Session(self.route(), self.rows[task])._seed())
+        if not isinstance(task, SupportsIndex) or not 0 <= operator.index(task) < len(self.rows):
+            raise InputError([f"there is no task {task!r}: {self!r} has tasks 0 to {len(self.rows) - 1}"])
+        return await bridge.arun(Session(self.route(), self.rows[operator.index(task)])._seed())
 
     async def arollouts(self, agent: Agent | None = None, **options: Any) -> Rollouts:
         """Collect rollouts of ``agent``: the twin of ``rollouts`` for a running loop, with the same parameters."""
-        agent = agent or self._only_agent()
-        collection = self.collection(agent, **options)
+        agent, collection = self._begun(agent, options)
         with collection.watched():
             outcome = await bridge.arun(collection.collect())
         return self._result(agent, collection, outcome)
@@ -206,7 +210,8 @@ class Env:
             Whom to drive, for example ``RemoteAgent("http://localhost:9000")``; by default the only one of ``agents``.
         output:
             The main file; siblings (failures, materialized inputs, metrics) stand beside it. By default a new file
-            under ``results/``. A run that is not a resume clears the files of an earlier one.
+            under ``results/``. A run that is not a resume takes the place of an earlier one, of which the folder
+            ``previous/`` keeps a copy: one, the latest.
         repeats, limit:
             Rollouts of each task, and how many task rows to take.
         resume:
@@ -232,8 +237,7 @@ class Env:
         Ctrl-C keeps what is done and returns it; ``resume=True`` goes on from there. Raises InputError for task rows
         that cannot be run (nothing is started), StoreLocked, ResumeMismatch and ConfigError.
         """
-        agent = agent or self._only_agent()
-        collection = self.collection(agent, **options)
+        agent, collection = self._begun(agent, options)
         outcome = None
         with collection.watched():
             try:
@@ -242,6 +246,10 @@ class Env:
                 if not collection.begun:
                     raise
         return self._result(agent, collection, outcome)
+
+    def _begun(self, agent: Agent | None, options: Mapping[str, Any]) -> tuple[Agent, Collection]:
+        agent = self._only_agent() if agent is None else checked_agent(agent)
+        return agent, self.collection(agent, **checked_options(options, like=Env.collection))
 
     def _only_agent(self) -> Agent:
         if len(self.agents) != 1:
@@ -275,7 +283,7 @@ class Env:
         records = MemoryCapture() if capture is True else capture or None
         server = agent.server(resources, records)
         front = front_of(protocol, server, resources, agent.run_timeout)
-        in_flight = concurrency or agent.concurrency
+        in_flight = agent.concurrency if concurrency is None else concurrency
         check_task = None if self._server is None else self._server.check_task
         return Collection(
             tasks=self.source if protocol is None else episodes(self.rows, self.name),
@@ -324,7 +332,13 @@ class Env:
         return f"<Env {self.name}>"
 
 
-def _is_path(environment: str) -> bool:
+for _each in (Env.rollouts, Env.arollouts):
+    spell_out(_each, like=Env.collection)
+
+
+def _is_path(environment: object) -> bool:
+    if not isinstance(environment, str):
+        raise ConfigError(f"Env: a name, a URL, a path or a resources server is needed, not {environment!r:.60}")
     return "://" not in environment and ("/" in environment or environment.endswith((".yaml", ".yml")))
 
 

@@ -19,8 +19,9 @@ from gymkit.sdk.harness_configured import locate
 from gymkit.sdk.models import Model, route_of
 from gymkit.sdk.simple_agent import MODEL_SERVER
 from gymkit.servers.agent import AgentServer
+from gymkit.servers.base_url import base_url_problem
 from gymkit.servers.capture import Capture
-from gymkit.servers.route import Route, base_url_problem
+from gymkit.servers.route import Route
 from gymkit.wire.problems import sentences
 
 Source = Model | str | Route | None

@@ -10,7 +10,8 @@ from gymkit.errors import ConfigError, JudgeFailed, JudgeUnparseable, ServerErro
 from gymkit.sdk import bridge
 from gymkit.sdk.judgement import Shape, excerpt, form_of
 from gymkit.sdk.models import Model
-from gymkit.servers.route import Reply, Route, base_url_problem
+from gymkit.servers.base_url import base_url_problem
+from gymkit.servers.route import Reply, Route
 from gymkit.servers.tool import is_strict
 from gymkit.wire import codec
 from gymkit.wire.responses import check_response, message_text

@@ -123,6 +123,8 @@ def configuration(folder: Path) -> Path:
     """The YAML file of the package in ``folder``. Raises ConfigError."""
     if folder.is_file():
         return folder
+    if not folder.exists():
+        raise ConfigError(f"{folder} does not exist: give a YAML file, or a folder that save() wrote")
     files = sorted(folder.glob("*.yaml")) if folder.is_dir() else []
     own = [path for path in files if path.stem == folder.name]
     if len(own or files) != 1:

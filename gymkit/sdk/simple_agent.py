@@ -10,8 +10,9 @@ from gymkit.agents import simple
 from gymkit.errors import ConfigError
 from gymkit.sdk.models import Model, route_of
 from gymkit.servers.agent import AgentServer
+from gymkit.servers.base_url import base_url_problem
 from gymkit.servers.capture import Capture
-from gymkit.servers.route import Route, base_url_problem
+from gymkit.servers.route import Route
 from gymkit.wire.problems import sentences
 
 MODEL_SERVER = "policy_model"

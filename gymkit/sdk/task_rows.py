@@ -25,7 +25,7 @@ def given(tasks: TaskSource | pd.DataFrame) -> list[Row]:
     """The rows as their author gave them, each a JSON object of its own. Raises InputError, or ConfigError for none."""
     if isinstance(tasks, str | os.PathLike):
         with Tasks.from_path(tasks) as file:
-            rows: Sequence[Any] = [file.at(line.offset) for line in list(file.lines())]
+            rows: Sequence[Any] = file.rows()
             return _checked(rows, [file.place(line.number) for line in file.lines()])
     if _is_frame(tasks):
         from gymkit.frames import given  # pandas is loaded already: somebody made the frame

@@ -108,9 +108,11 @@ class ServerApp:
         if isinstance(error, WireError):
             return json_answer({"detail": error.problems, "kind": "invalid"}, 422)
         kind = error.kind if isinstance(error, ServerError) else "internal"
-        if not isinstance(error, GymkitError):
+        detail = str(error)
+        if not isinstance(error, GymkitError):  # those are sentences of ours
+            detail = f"{type(error).__name__}: {error}"
             log.exception("%s: %s %s failed", self.name, request.method, request.path, exc_info=error)
-        return json_answer({"detail": f"{type(error).__name__}: {error}", "kind": kind, "server": self.name}, 500)
+        return json_answer({"detail": detail, "kind": kind, "server": self.name}, 500)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"

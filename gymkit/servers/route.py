@@ -12,13 +12,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any, NamedTuple, NoReturn, Protocol, runtime_checkable
-from urllib.parse import urlsplit
 
 import aiohttp
 from yarl import URL
 
 from gymkit.errors import BadStatus, CallTimeout, InvalidReply, NotJson, Redirected, Unreachable
 from gymkit.servers.http import DIRECT, AsgiApp, Headers
+from gymkit.servers.refusal import sentence
 from gymkit.wire import codec
 
 RETRY_PAUSE = 0.5
@@ -28,6 +28,7 @@ _KEEP_ALIVE = (
     4.0  # uvicorn drops an idle connection after 5 s: ours must be the shorter, or a request meets the closing
 )
 _EXCERPT = 300
+_HERE = "app://"
 _JSON: tuple[bytes, bytes] = (b"content-type", b"application/json")
 
 
@@ -55,7 +56,7 @@ class Reply(NamedTuple):
         return dict(_cookie(value) for name, value in self.headers if name == b"set-cookie")
 
     def expect_ok(self) -> Reply:
-        """Return self for a 2xx. Raises Redirected (with the ``Location``) or BadStatus (with the body's beginning)."""
+        """Return self for a 2xx. Raises Redirected (with the ``Location``) or BadStatus (with what the body says)."""
         if 200 <= self.status < 300:
             return self
         if 300 <= self.status < 400:
@@ -65,10 +66,15 @@ class Reply(NamedTuple):
                 "so point the base URL (agent_base_url of a remote agent) at the final address"
             )
             raise Redirected(message, server=self.server, url=self.url)
-        message = (
-            f"{self.url} answered {self.status} {_phrase(self.status)}: {self.text[:_EXCERPT].strip() or '(no body)'}"
-        )
-        raise BadStatus(message, server=self.server, url=self.url, status=self.status)
+        raise BadStatus(self._refusal(), server=self.server, url=self.url, status=self.status)
+
+    def _refusal(self) -> str:
+        """Why there is no result: a server in this process has said where already, and its address helps nobody."""
+        said = sentence(self.body)
+        if said is not None and self.url.startswith(_HERE):
+            return said if said.startswith(self.server) else f"{self.server}: {said}"
+        said = said or self.text[:_EXCERPT].strip() or "(no body)"
+        return f"{self.url} answered {self.status} {_phrase(self.status)}: {said}"
 
     def json(self) -> Any:
         """The body as JSON. Raises NotJson."""
@@ -311,24 +317,6 @@ async def close_all(routes: Iterable[Route]) -> None:
     """Close every route; used where a server or a run ends."""
     for route in routes:
         await route.aclose()
-
-
-def base_url_problem(url: str) -> str | None:
-    """Why ``url`` cannot be a server's base URL, or None. The URL is not repeated: it may hold a secret."""
-    try:
-        parts = urlsplit(url)
-        _ = parts.port
-    except ValueError:
-        return "is not a URL"
-    if parts.username is not None or parts.password is not None:
-        return "holds credentials, and none are ever sent: take them out of the URL"
-    if parts.scheme not in ("http", "https"):
-        return "must start with http:// or https://"
-    if not parts.hostname:
-        return "names no host"
-    if parts.query or parts.fragment or url.rstrip().endswith(("?", "#")):
-        return "must have no query string and no fragment"
-    return None
 
 
 def _cookie(line: bytes) -> tuple[str, str | None]:

@@ -227,7 +227,7 @@ def test_a_module_that_defines_no_environment_says_so(text: str, told: str, fold
 
 
 def test_a_folder_that_is_none_says_so(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="there is none"):
+    with pytest.raises(ConfigError, match="nowhere does not exist"):
         gk.Env("nowhere/")
     with pytest.raises(ConfigError, match=r"one configuration .*it has none"):
         gk.Env(tmp_path)

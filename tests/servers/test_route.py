@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gymkit.errors import BadStatus, CallTimeout, InvalidReply, NotJson, Redirected, Unreachable
+from gymkit.servers.base_url import base_url_problem
 from gymkit.servers.hosting import serve
 from gymkit.servers.http import Answer, Receive, Request, Scope, Send, json_answer, read_request
-from gymkit.servers.route import CookieJar, Reply, Route, base_url_problem
+from gymkit.servers.route import CookieJar, Reply, Route
 
 
 async def peer(scope: Scope, receive: Receive, send: Send) -> None:

@@ -13,7 +13,8 @@ from gymkit.sdk import bridge
 from gymkit.sdk.check.excerpt import line
 from gymkit.sdk.check.finding import Finding
 from gymkit.sdk.check.report import Report
-from gymkit.servers.route import Route, base_url_problem
+from gymkit.servers.base_url import base_url_problem
+from gymkit.servers.route import Route
 from gymkit.testing.conformance import RULES, Broken, NotApplicable, Peer, Rule
 from gymkit.wire.tasks import is_materialized, materialized
 

@@ -1,0 +1,33 @@
+"""What a server says in the body of an error, as one sentence for a person to read."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from gymkit.wire import codec
+
+_LONGEST: Final = 1000  # characters
+_PLACES: Final = ("detail", "error", "message")
+
+
+def sentence(body: bytes) -> str | None:
+    """The sentence in an error's JSON body, where our servers, FastAPI and model services put it; None for none."""
+    try:
+        told = codec.loads(body)
+    except ValueError:
+        return None
+    found = next((told[name] for name in _PLACES if told.get(name)), None) if isinstance(told, dict) else None
+    if isinstance(found, dict):
+        found = found.get("message")
+    if isinstance(found, list):
+        found = "; ".join(map(_entry, found))
+    return found.strip()[:_LONGEST] or None if isinstance(found, str) else None
+
+
+def _entry(problem: object) -> str:
+    """One entry of FastAPI's list of problems: where, and what."""
+    if not isinstance(problem, dict) or not isinstance(problem.get("msg"), str):
+        return str(problem)
+    where = problem.get("loc")
+    place = ".".join(map(str, where)) if isinstance(where, list) else ""
+    return f"{place}: {problem['msg']}" if place else str(problem["msg"])
