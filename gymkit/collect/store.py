@@ -11,6 +11,7 @@ from typing import Any, Self
 from gymkit.collect.artifacts import Artifacts
 from gymkit.collect.lines import Appender, Line, read, repair
 from gymkit.collect.lock import holder, lock
+from gymkit.collect.previous import keep
 from gymkit.collect.replacement import Replacement
 from gymkit.errors import StoreError, StoreLocked
 from gymkit.wire import codec
@@ -45,7 +46,8 @@ class Store:
             self._was_there = rollouts.exists()
             self._main = Appender(rollouts)
         except OSError as error:
-            raise StoreError(f"{rollouts} cannot be written: {error.strerror}") from error
+            told = f"is a folder: give a file in it, {rollouts / 'rollouts.jsonl'}" if rollouts.is_dir() else None
+            raise StoreError(f"{rollouts} {told or f'cannot be written: {error.strerror}'}") from error
         try:
             self._hold()
             self._failures = Appender(self.paths.failures)
@@ -89,13 +91,14 @@ class Store:
         return None
 
     def begin(self, rows: Iterable[dict[str, Any]]) -> None:
-        """Start anew: plan ``rows`` and clear what an earlier run left.
+        """Start anew: plan ``rows`` and clear what an earlier run left, of which ``previous/`` keeps a copy.
 
         The plan is written aside first and takes its place last, so that a process killed in between never leaves
         old results beside a new plan.
         """
         with Replacement(self.paths.materialized) as replacement:
             replacement.write_lines(rows)
+            keep(self.paths)
             self._main.clear()
             self._failures.clear()
             self.drop_metrics()

@@ -113,7 +113,7 @@ def test_a_second_process_is_refused_until_the_first_is_killed(tmp_path: Path) -
 
 
 def test_a_path_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match=r"cannot be written: Is a directory"), Store(tmp_path):
+    with pytest.raises(StoreError, match=r"is a folder: give a file in it"), Store(tmp_path):
         pass
     (tmp_path / "file").touch()
     with pytest.raises(StoreError, match=r"r\.jsonl cannot be written: "), Store(tmp_path / "file" / "r.jsonl"):
