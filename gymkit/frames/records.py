@@ -133,6 +133,17 @@ class Records:
                 return row
         raise StoreError(f"{place.path}:{place.line} cannot be read whole; the reason is among the problems")
 
+    def check_planned(self, task_index: int, rollout_index: int) -> None:
+        """Raise StoreError for a rollout that is not one of this run's, done or not."""
+        key = task_index, rollout_index
+        if key in self.places or key in self._failure_places or key in self._planned:
+            return
+        raise StoreError(f"there is no rollout {rollout_index} of task {task_index} in {self.path}")
+
+    @cached_property
+    def _planned(self) -> frozenset[Key]:
+        return frozenset(key for key, _, _ in self.inputs(Stamped))
+
     def _check(self) -> None:
         for suffix in _SIDECARS:
             main = self.path.with_name(f"{self.path.stem.removesuffix(suffix)}.jsonl")

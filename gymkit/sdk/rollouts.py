@@ -33,6 +33,7 @@ class Rollouts(Stored):
 
     Frames begin with ``task_index``, ``rollout_index`` and ``attempt`` (Int64), so that they join. They are read from
     disk on first use and keep their columns and dtypes when empty; conversations stay on disk until asked for.
+    ``COLUMNS`` of a frame's module (``gymkit.frames.rewards``) says what each column means; seconds are wall clock.
     """
 
     def __init__(
@@ -63,6 +64,11 @@ class Rollouts(Stored):
         ``reward`` has a number where ``status`` is scored and nowhere else, so its mean is the mean of what was
         measured. Also ``mask_sample``, ``failure_kind``, ``termination_reason``, ``steps``, ``tool_calls``, tokens,
         ``seconds``, ``started_at``, and a ``reward.<name>`` column per component.
+
+        Columns after the three ids: string ``task_id``, ``agent``, ``environment``, ``run``; category ``status``,
+        ``failure_kind``, ``termination_reason``; Float64 ``reward``, ``seconds``; boolean ``mask_sample``; Int64
+        ``steps``, ``tool_calls``, ``undeclared_calls``, ``malformed_calls``, ``failed_calls``, ``input_tokens``,
+        ``output_tokens``, ``total_tokens``; datetime64[us, UTC] ``started_at``.
         """
         from gymkit.frames import rewards
 
@@ -70,70 +76,110 @@ class Rollouts(Stored):
 
     @cached_property
     def masks(self) -> pd.DataFrame:
-        """One row per result: ``mask_sample`` (boolean), ``failure_kind``, ``failure_reason``, recorded ``reward``."""
+        """One row per result: ``mask_sample`` (boolean), ``failure_kind``, ``failure_reason``, recorded ``reward``.
+
+        Columns after the three ids: boolean ``mask_sample``; category ``failure_kind``; string ``failure_reason``;
+        Float64 ``reward``.
+        """
         from gymkit.frames import masks
 
         return masks.frame(self._records)
 
     @cached_property
     def trajectories(self) -> pd.DataFrame:
-        """One row per item of every conversation, task first: ``kind``, ``role``, ``name``, ``text``, ``arguments``…"""
+        """One row per item of every conversation, task first: ``kind``, ``role``, ``name``, ``text``, ``arguments``…
+
+        Columns after the three ids: Int64 ``item_index``, ``step``; category ``origin``, ``kind``, ``role``; string
+        ``name``, ``text``, ``arguments``, ``call_id``; boolean ``executed``.
+        """
         from gymkit.frames import trajectories
 
         return trajectories.frame(self._records)
 
     @cached_property
     def tool_calls(self) -> pd.DataFrame:
-        """One row per tool call: ``name``, ``arguments``, ``output``, ``executed`` (by us), ``error``, ``seconds``."""
+        """One row per tool call: ``name``, ``arguments``, ``output``, ``executed`` (by us), ``error``, ``seconds``.
+
+        Columns after the three ids: Int64 ``item_index``, ``step``; string ``name``, ``arguments``, ``call_id``,
+        ``output``; boolean ``executed``; category ``error``; Float64 ``seconds``.
+        """
         from gymkit.frames import tool_calls
 
         return tool_calls.frame(self._records)
 
     @cached_property
     def failures(self) -> pd.DataFrame:
-        """One row per failed attempt: ``failure_class``, ``failure_kind``, ``message``, ``terminal``, ``seconds``."""
+        """One row per failed attempt: ``failure_class``, ``failure_kind``, ``message``, ``terminal``, ``seconds``.
+
+        Columns after the three ids: category ``failure_class``, ``failure_kind``; string ``message``, ``run``; boolean
+        ``terminal``; Float64 ``seconds``; datetime64[us, UTC] ``started_at``.
+        """
         from gymkit.frames import failures
 
         return failures.frame(self._records)
 
     @cached_property
     def tasks(self) -> pd.DataFrame:
-        """One row per task of the run: its ``prompt`` and its other fields."""
+        """One row per task: Int64 ``task_index``, string ``task_id``, ``prompt``, Int64 ``tools``, its other fields."""
         from gymkit.frames import tasks
 
         return tasks.frame(self._records.tasks())
 
     @cached_property
     def conversations(self) -> pd.DataFrame:
-        """With simulated users: one row per message: ``turn``, ``role``, ``text``, ``tool``, ``arguments``…"""
+        """With simulated users: one row per message: ``turn``, ``role``, ``text``, ``tool``, ``arguments``…
+
+        Columns after the three ids: Int64 ``message_index``, ``turn``; category ``role``; string ``text``, ``tool``,
+        ``arguments``, ``call_id``.
+        """
         from gymkit.frames import conversations
 
         return conversations.frame(self._records)
 
     @cached_property
     def invocations(self) -> pd.DataFrame:
-        """One row per activation of an agent, or per time a model spoke to a simulated user: tokens, ``seconds``…"""
+        """One row per activation of an agent, or per time a model spoke to a simulated user: tokens, ``seconds``…
+
+        Columns after the three ids: Int64 ``sequence``, ``input_tokens``, ``output_tokens``, ``model_calls``,
+        ``tool_calls``; category ``role``, ``termination_reason``, ``status``, ``error``; string ``model``,
+        ``invocation_id``, ``parent_invocation_id``; Float64 ``seconds``.
+        """
         from gymkit.frames import invocations
 
         return invocations.frame(self._records)
 
     @cached_property
     def model_calls(self) -> pd.DataFrame:
-        """One row per recorded call of a model: ``invocation_id``, ``model``, ``status_code``, tokens, ``seconds``…"""
+        """One row per recorded call of a model: ``invocation_id``, ``model``, ``status_code``, tokens, ``seconds``…
+
+        Columns after the three ids: Int64 ``call_index``, ``status_code``, ``input_tokens``, ``output_tokens``,
+        ``reasoning_tokens``, ``cached_tokens``, ``total_tokens``; string ``invocation_id``, ``server``, ``model``,
+        ``model_call_id``, ``response_id``; category ``dialect``, ``error_category``, ``finish_reason``,
+        ``response_status``, ``response_source``; Float64 ``seconds``, ``seconds_to_first_token``; datetime64[us, UTC]
+        ``started_at``.
+        """
         from gymkit.frames import model_calls
 
         return model_calls.frame(self._records)
 
     @cached_property
     def turns(self) -> pd.DataFrame:
-        """One row per turn of an agent: ``question`` (what stood before the model), ``answer``, ``reasoning``…"""
+        """One row per turn of an agent: ``question`` (what stood before the model), ``answer``, ``reasoning``…
+
+        Columns after the three ids: string ``invocation_id``, ``question``, ``answer``, ``reasoning``,
+        ``model_call_id``; Int64 ``turn``, ``tool_calls``, ``model_calls``; boolean ``resolved``;
+        datetime64[us, UTC] ``started_at``.
+        """
         from gymkit.frames import turns
 
         return turns.frame(self._records)
 
     @cached_property
     def gaps(self) -> pd.DataFrame:
-        """One row per thing that the evidence does not say: ``source``, ``code``, ``invocation_id``, ``detail``."""
+        """One row per thing that the evidence does not say: ``source``, ``code``, ``invocation_id``, ``detail``.
+
+        Columns after the three ids: category ``source``, ``code``; string ``invocation_id``, ``detail``.
+        """
         from gymkit.frames import gaps
 
         return gaps.frame(self._records)
@@ -161,14 +207,24 @@ class Rollouts(Stored):
 
     @cached_property
     def outcomes(self) -> pd.DataFrame:
-        """With simulated users: how each simulation ended, its ``warnings``, its scorer, and the verdict."""
+        """With simulated users: how each simulation ended, its ``warnings``, its scorer, and the verdict.
+
+        Columns after the three ids: category ``probe_type``, ``locale``, ``status``, ``failure_class``,
+        ``failure_attribution``, ``scorer``, ``scorer_state``, ``failure_kind``; string ``persona_name``,
+        ``failure_detail``, ``warnings``; Int64 ``turns``, ``tool_calls``; boolean ``early_stop``,
+        ``retrieval_degraded``, ``scorer_passed``, ``scenario_completed``, ``mask_sample``; Float64 ``reward``.
+        """
         from gymkit.frames import outcomes
 
         return outcomes.frame(self._records)
 
     @cached_property
     def audit(self) -> pd.DataFrame:
-        """With simulated users: one row per check of the user, ``status`` (kept, broken, unknown) and the evidence."""
+        """With simulated users: one row per check of the user, ``status`` (kept, broken, unknown) and the evidence.
+
+        Columns after the three ids: category ``check``, ``status``, ``by``; boolean ``masks``; Int64 ``turn``; string
+        ``quote``, ``reason``.
+        """
         from gymkit.frames import audit
 
         return audit.frame(self._records)
@@ -192,6 +248,7 @@ class Rollouts(Stored):
         from gymkit.frames import tool_calls, trajectories
         from gymkit.views.transcript import Transcript
 
+        self._records.check_planned(int(task), int(rollout))
         keys = [(int(task), int(rollout))]
         return Transcript(trajectories.frame(self._records, keys), tool_calls.frame(self._records, keys))
 
@@ -238,6 +295,8 @@ class Rollouts(Stored):
         """
         from gymkit import stats
 
+        if not isinstance(baseline, Rollouts):
+            raise ConfigError(f"compare needs the Rollouts of a baseline, not {baseline!r:.80}: gk.Rollouts.read(path)")
         names = (self.title, baseline.title) if self.title != baseline.title else (str(self.path), str(baseline.path))
         return Comparison(stats.compare(self.rewards, baseline.rewards, names=names, cluster=cluster), self, baseline)
 
@@ -298,6 +357,13 @@ class Rollouts(Stored):
         environment, agent = self.config.get("environment"), self.config.get("agent_ref", {}).get("name")
         return f"{environment} × {agent}" if environment and agent else str(self.path)
 
+    @property
+    def _unread(self) -> str:
+        """That lines were left out, for those who look at the numbers only."""
+        count = len([problem for problem in self.problems if not problem.blank])
+        lines = "1 line" if count == 1 else f"{count} lines"
+        return f"; {lines} not read as written: .problems" if count else ""
+
     def __repr__(self) -> str:
         found = self.summary()
         count = {name: int(found[name].value) for name in ("scored", "expected", "failed", "masked", "missing")}
@@ -305,9 +371,10 @@ class Rollouts(Stored):
         counts = (
             f"{count['scored']} of {count['expected']}, {count['failed']} failed, {count['masked']} masked{missing}"
         )
-        return f"<Rollouts {self.title}: {counts}, reward {found['mean']}>"
+        return f"<Rollouts {self.title}: {counts}, reward {found['mean']}{self._unread}>"
 
     def _repr_html_(self) -> str:
         from gymkit.views.html import escape
 
-        return f"<p><b>{escape(self.title)}</b> <code>{escape(self.path)}</code></p>{self.summary()._repr_html_()}"
+        summary = self.summary()._repr_html_()  # reads the files, which finds their problems
+        return f"<p><b>{escape(self.title)}</b> <code>{escape(self.path)}</code>{escape(self._unread)}</p>{summary}"

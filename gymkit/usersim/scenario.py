@@ -69,6 +69,27 @@ class Scenario:
             tools=[list_slots, move_appointment],
             checks=[lambda talk: talk.called("move_appointment") == [{"day": "Friday"}]],
         )
+
+    Parameters
+    ----------
+    persona, goal:
+        Who the user is (a description, or a dict of fields), and what it wants from the assistant.
+    opening, facts, stop:
+        Its first message (by default its model writes one), what it knows and may tell, and when it is finished: a
+        sentence that its model goes by, or a function of the ``Talk`` that decides.
+    tools, task:
+        What the assistant may call: Python functions, or an ``Env`` and the number of one of its tasks; the verifier
+        of an ``Env`` is one more check.
+    checks:
+        Functions of the finished ``Talk`` (``talk.text``, ``talk.called(name)``) that give a bool, or a score 0 to 1.
+    max_turns:
+        Turns of the assistant, at most.
+    language, locale:
+        What the user speaks; the script of the locale is what its words are held to.
+    instructions, params:
+        A system prompt for the assistant (none by default), and request parameters by role.
+
+    Raises ConfigError for an empty goal, for tools that cannot be used, and for less than one turn.
     """
 
     persona: str | Mapping[str, Any]
