@@ -55,9 +55,10 @@ def env_start(
     config: Annotated[list[str] | None, CONFIG] = None,
     search_dir: Annotated[list[Path] | None, SEARCH] = None,
 ) -> None:
-    """Start the servers of a configuration and a discovery endpoint, until Ctrl-C.
+    """Start the servers of a configuration, until Ctrl-C.
 
-    For example: gymkit env start "+config_paths=[counter_remote.yaml]" +head_server.port=11000
+    A discovery endpoint (head_server) tells other commands where they are. For example:
+    gymkit env start "+config_paths=[counter_remote.yaml]" +head_server.port=11000
     """
     from gymkit.cli.start import start
     from gymkit.cli.tokens import loaded
@@ -136,7 +137,10 @@ def eval_profile(
         typer.Option("--allow-partial", help="Leave out planned rollouts without a result (allow_partial_rollouts)."),
     ] = False,
 ) -> None:
-    """Write a finished run's metrics by task, agent and repeat beside it. Needs no servers."""
+    """Write a finished run's metrics by task and by repeat.
+
+    They go beside it. Needs no servers.
+    """
     from gymkit.cli.profile import profile
     from gymkit.cli.tokens import loaded
 
@@ -161,10 +165,11 @@ def check(
     timeout: Annotated[float, typer.Option(help="Seconds that one call of the service may take.")] = 30.0,
     budget: Annotated[float, typer.Option(help="Seconds that the whole check may take.")] = 60.0,
 ) -> None:
-    """Try an agent service against the contract, rule by rule. Status 1 if a rule fails.
+    """Try an agent service against the contract, rule by rule.
 
-    About 60 calls: rollouts one by one and at once, tool errors, odd and large requests. With --kind, a server is held
-    to its own contract instead: sessions, repeated and late requests, shapes; the first task row is used.
+    Status 1 if a rule fails. About 60 calls: rollouts one by one and at once, tool errors, odd and large requests.
+    With --kind, a server is held to its own contract instead: sessions, repeated and late requests, shapes; the first
+    task row is used.
     """
     from gymkit.cli.check import check, check_server
 
@@ -184,7 +189,10 @@ def demo(
         "results/rollouts.jsonl"
     ),
 ) -> None:
-    """Run an agent service of its own process through the five counter tasks and print their rewards."""
+    """Run a small agent through five tasks: no key, no network.
+
+    It is a service in a process of its own; what is printed are its rewards in the environment counter.
+    """
     from gymkit.cli.demo import demo
 
     demo(output)
@@ -196,7 +204,10 @@ def view(
     rollouts: Annotated[Path, typer.Argument(metavar="FILE", help="The run's main file, results/rollouts.jsonl.")],
     port: Annotated[int, typer.Option(help="Where to serve; 0 takes a free port.")] = 0,
 ) -> None:
-    """Serve a run as pages to read, to this machine alone, until Ctrl-C. A reload reads what has changed."""
+    """Serve a run as pages to read, until Ctrl-C.
+
+    To this machine alone. A reload reads what has changed.
+    """
     from gymkit.cli.view import view
 
     view(rollouts, port)
@@ -208,7 +219,7 @@ def lab(
     context: typer.Context,
     folder: Annotated[Path, typer.Option(metavar="DIR", help="Where the copies go.")] = Path("gymkit-lab"),
 ) -> None:
-    """Copy the tutorials and workbench notebooks to a folder and open them in JupyterLab.
+    """Copy the lessons and notebooks, and open JupyterLab.
 
     A notebook that you changed is never overwritten. Further options go to JupyterLab (--no-browser, --port).
     """
@@ -232,7 +243,10 @@ def usersim_prepare(
     max_turns: Annotated[int, typer.Option(help="Turns of the assistant, at most.")] = 5,
     assistant: Annotated[str | None, typer.Option(help="Name of the assistant's model (identity_disclosure).")] = None,
 ) -> None:
-    """Prepare tasks of NeMo User Sim: personas and probes, resolved. No model is called."""
+    """Prepare tasks of NeMo User Sim.
+
+    Rows with personas and probes, resolved. No model is called.
+    """
     from gymkit.cli.usersim import prepare
 
     prepare(output, probe, locale, rows, personas, personas_version, seed, max_turns, assistant)

@@ -31,9 +31,10 @@ def eval_aggregate(
     config: Annotated[list[str] | None, CONFIG] = None,
     search_dir: Annotated[list[Path] | None, SEARCH] = None,
 ) -> None:
-    """Put the files of several runs together and compute their metrics. Needs no servers.
+    """Put several runs together and compute their metrics.
 
-    +count_failure_classes_as_zero=[…] and +count_missing_rollouts_as_zero=true put what has no result into the metrics.
+    Needs no servers. +count_failure_classes_as_zero=[…] and +count_missing_rollouts_as_zero=true put what has no
+    result into the metrics.
     """
     from gymkit.cli.aggregate import aggregate
     from gymkit.cli.tokens import loaded
@@ -76,9 +77,10 @@ def eval_reverify(
     config: Annotated[list[str] | None, CONFIG] = None,
     search_dir: Annotated[list[Path] | None, SEARCH] = None,
 ) -> None:
-    """Score the rollouts of a run again with the verifier as it is now, and compare with the old scores.
+    """Score a run again with the verifier as it is now.
 
-    The verifier is that of --env, of a configuration (--config), or of running servers (--no-serve).
+    The new scores are compared with the old ones. The verifier is that of --env, of a configuration (--config), or of
+    running servers (--no-serve).
     """
     from gymkit.cli.reverify import reverify
     from gymkit.cli.tokens import loaded
@@ -121,7 +123,10 @@ def eval_compare(
     ] = None,
     report_format: Annotated[str | None, typer.Option("--report-format", help="md, json or both.")] = None,
 ) -> None:
-    """Compare a run with a baseline by their metrics files, and write compare_report.md and .json."""
+    """Compare a run with a baseline by their metrics files.
+
+    Writes compare_report.md and .json.
+    """
     from gymkit.cli.compare import compare
     from gymkit.cli.tokens import loaded
 
@@ -146,7 +151,10 @@ def eval_health_check(
     ignore: Annotated[list[str] | None, typer.Option("--ignore", metavar="CHECK", help="A check to leave out.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
-    """Say whether the evidence on a run's rows is sound, and write the verdicts and their summary beside it."""
+    """Say whether the evidence on a run's rows is sound.
+
+    The verdicts and their summary are written beside it.
+    """
     from gymkit.cli.health import health_check
 
     health_check(run, rollout_file, ignore or [], as_json)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import typer
 
+from gymkit.cli.exits import Terminated
 from gymkit.errors import ConfigError, MissingExtra
 from gymkit.shipped import shipped
 from gymkit.wire import codec
@@ -31,6 +32,8 @@ def lab(folder: Path, jupyter: Sequence[str]) -> int:
         while True:
             try:
                 return process.wait()
+            except Terminated:
+                process.terminate()
             except KeyboardInterrupt:  # JupyterLab got it too, and asks whether it is meant
                 continue
 

@@ -15,6 +15,16 @@ from gymkit.sdk.catalogue import KNOWN
 
 Settings = TypeVar("Settings", bound=BaseModel)
 
+_FLAGS = {
+    "input_jsonl_fpath": "--input",
+    "output_jsonl_fpath": "--output",
+    "agent_name": "--agent",
+    "rollouts_jsonl_fpath": "--rollouts",
+    "baseline_rollouts_jsonl_fpath": "--baseline",
+    "candidate_rollouts_jsonl_fpaths": "--candidates",
+}
+"""The long forms of settings that a command cannot do without."""
+
 
 def loaded(tokens: Sequence[str] | None, flags: Mapping[str, Any], search_dirs: Sequence[Path] | None) -> Config:
     """The configuration of tokens and flags (None: not given). Raises ConfigError."""
@@ -27,4 +37,7 @@ def settings_of(config: Config, model: type[Settings]) -> Settings:
     try:
         return config.settings(model)
     except ConfigError as error:
-        raise typer.BadParameter(str(error)) from error
+        told = str(error)
+        for name, flag in _FLAGS.items():
+            told = told.replace(f"give +{name}=…", f"give {flag}, or +{name}=…")
+        raise typer.BadParameter(told) from error

@@ -88,3 +88,16 @@ def test_opens_jupyterlab_on_the_copies(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[-1] == version("jupyterlab")
     assert list((tmp_path / "gymkit-lab/tutorials").glob("*.ipynb"))
+
+
+def test_sigterm_ends_jupyterlab_too(tmp_path: Path) -> None:
+    """As a container's stop does; Ctrl-C is JupyterLab's own business."""
+    options = ["--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1", "--ServerApp.port=0"]
+    with subprocess.Popen(
+        [*COMMAND, "lab", *options], cwd=tmp_path, env=environment(), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
+    ) as running:
+        assert running.stderr is not None
+        assert any(b"is running at" in line for line in running.stderr)
+        running.terminate()
+        running.stderr.read()  # which ends when JupyterLab, that writes there too, has ended
+        assert running.wait(timeout=30) is not None

@@ -45,6 +45,21 @@ def test_each_command_explains_itself(arguments: list[str]) -> None:
     assert "Usage:" in result.output
 
 
+@pytest.mark.parametrize("group", [[], ["eval"], ["env"], ["usersim"]])
+def test_each_line_of_the_list_of_commands_is_a_whole_sentence(group: list[str]) -> None:
+    listed = run(app, [*group, "--help"]).output.partition("Commands:")[2].strip().splitlines()
+    assert listed and all(line.endswith(".") and not line.endswith("...") for line in listed)
+
+
+@pytest.mark.parametrize(
+    ("command", "flag"), [("run", "--input"), ("profile", "--rollouts"), ("compare", "--baseline")]
+)
+def test_a_missing_setting_is_named_by_its_flag_too(command: str, flag: str) -> None:
+    result = run(app, ["eval", command])
+    assert result.exit_code == 2
+    assert f"is missing; give {flag}, or +" in result.output
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -89,7 +104,7 @@ def test_mistakes_are_one_line_without_a_traceback(gymkit: Gymkit) -> None:
         ),
         (["eval", "run", "-i", "a", "-o", "b"], 1, "there is no file a: looked for"),
         (["eval", "run", "-i", "data/counter.jsonl", "-o", "b"], 1, "there is no agent to run"),
-        (["eval", "run", "-i", "data/counter.jsonl"], 2, "output_jsonl_fpath is missing; give +output_jsonl_fpath=…"),
+        (["eval", "run", "-i", "data/counter.jsonl"], 2, "output_jsonl_fpath is missing; give --output, or +output_jsonl_fpath=…"),
         (
             ["eval", "run", "-i", "data/counter.jsonl", "-o", "b", "--limit", "0"],
             2,
