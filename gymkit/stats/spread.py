@@ -37,8 +37,11 @@ def spread(scored: pd.DataFrame) -> Spread:
     other = cluster_se(values, scored["cluster"].to_numpy()) if total else float("nan")
     if total == tasks:
         return Spread(float("nan"), float("nan"), other, float("nan"))
-    means = np.bincount(labels, weights=values) / sizes
-    within = float(np.square(values - means[labels]).sum() / (total - tasks))
+    first = values[np.unique(labels, return_index=True)[1]]
+    shifted = values - first[labels]  # so that repeats which are all the same differ by 0, not by rounding
+    over = np.bincount(labels, weights=shifted) / sizes
+    means = first + over
+    within = float(np.square(shifted - over[labels]).sum() / (total - tasks))
     between = float("nan")
     if tasks > 1:
         mean_square = float(sizes @ np.square(means - values.mean()) / (tasks - 1))

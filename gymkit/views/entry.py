@@ -186,10 +186,15 @@ def _remarks(piece: Piece, note: str = "") -> list[str]:
         by = "" if piece.executed is None else ", run by gymkit" if piece.executed else ", run by the agent"
         remarks.append(f"tool call{by}")
     if piece.seconds is not None:
-        remarks.append(f"{piece.seconds:.3g} s")
+        remarks.append(_lasted(piece.seconds))
     remarks += [f"step {piece.step}"] if piece.step is not None else []
     return [*remarks, note] if note else remarks
 
 
 def _wrong(piece: Piece) -> str:
     return _ERRORS.get(piece.error or "", (piece.error or "")[:NAME_CHARS])
+
+
+def _lasted(seconds: float) -> str:
+    """``seconds`` in the unit that a person reads: tools of an embedded environment take fractions of a millisecond."""
+    return f"{seconds:.3g} s" if seconds >= 0.1 else f"{seconds * 1000:.3g} ms"

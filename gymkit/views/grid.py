@@ -187,6 +187,7 @@ def cell(field: Field, value: Any, budget: Budget) -> Html:
 
 
 def number(value: float, digits: int) -> str:
-    """Return a number with ``digits`` decimals at most and no zeros behind."""
+    """Return a number with ``digits`` decimals at most and no zeros behind; what is not 0 is not shown as 0."""
     text = f"{value:,.{digits}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return f"{value:.1g}" if text in ("0", "-0") and value else text

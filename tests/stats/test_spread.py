@@ -53,3 +53,9 @@ def test_one_task_says_how_repeats_vary_and_nothing_else() -> None:
     found = spread(scored(np.array([[0.0, 0.5, 1.0]])))
     assert found.sd_between_repeats == pytest.approx(0.5)
     assert np.isnan(found.sd_between_tasks) and np.isnan(found.se_other_tasks)
+
+
+def test_repeats_that_are_the_same_differ_by_nothing_at_all() -> None:
+    """Three times 0.7 has a mean that is not 0.7: a table once said 7e-17 for the variation of equal numbers."""
+    found = spread(scored(np.repeat([[0.9], [0.7], [0.6], [0.1]], 3, axis=1)))
+    assert (found.sd_between_repeats, found.se_same_tasks) == (0.0, 0.0)

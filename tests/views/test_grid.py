@@ -63,6 +63,16 @@ def test_a_page_of_hostile_cells_stays_small() -> None:
     assert len(grid([Field("task_id", ""), Field("failure_kind", "")], rows, 0).encode()) < PAGE_BYTES + 15_000
 
 
-@pytest.mark.parametrize(("value", "digits", "text"), [(1.0, 3, "1"), (0.12345, 3, "0.123"), (12_345, 0, "12,345")])
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [
+        (1.0, 3, "1"),
+        (0.12345, 3, "0.123"),
+        (12_345, 0, "12,345"),
+        (0.0, 2, "0"),
+        (0.0043, 2, "0.004"),
+        (-0.0004, 3, "-0.0004"),
+    ],
+)
 def test_numbers_are_short(value: float, digits: int, text: str) -> None:
     assert number(value, digits) == text

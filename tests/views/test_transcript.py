@@ -69,7 +69,7 @@ increment_counter (tool call, run by gymkit, step 1)
     {"count": 1}
     → {"success": true}
 
-verify (tool call, run by gymkit, 0.0004 s, step 1, ✗ asked for a tool that this task does not have)
+verify (tool call, run by gymkit, 0.4 ms, step 1, ✗ asked for a tool that this task does not have)
     {}
     → {"error": "no such tool"}
 
