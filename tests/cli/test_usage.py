@@ -104,7 +104,11 @@ def test_mistakes_are_one_line_without_a_traceback(gymkit: Gymkit) -> None:
         ),
         (["eval", "run", "-i", "a", "-o", "b"], 1, "there is no file a: looked for"),
         (["eval", "run", "-i", "data/counter.jsonl", "-o", "b"], 1, "there is no agent to run"),
-        (["eval", "run", "-i", "data/counter.jsonl"], 2, "output_jsonl_fpath is missing; give --output, or +output_jsonl_fpath=…"),
+        (
+            ["eval", "run", "-i", "data/counter.jsonl"],
+            2,
+            "output_jsonl_fpath is missing; give --output, or +output_jsonl_fpath=…",
+        ),
         (
             ["eval", "run", "-i", "data/counter.jsonl", "-o", "b", "--limit", "0"],
             2,
