@@ -63,9 +63,10 @@ class Program(asyncio.SubprocessProtocol):
         """
         assert self._transport is not None
         try:
-            feed = cast(asyncio.WriteTransport, self._transport.get_pipe_transport(0))
-            feed.write(stdin)
-            feed.close()
+            feed = cast(asyncio.WriteTransport | None, self._transport.get_pipe_transport(0))
+            if feed is not None and not feed.is_closing():  # a program that asks for no words may have ended by now
+                feed.write(stdin)
+                feed.close()
             await asyncio.wait([self._exited])
             _kill_group(self._transport.get_pid())
             await asyncio.wait([self._closed], timeout=CLOSE_SECONDS)
