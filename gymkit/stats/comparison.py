@@ -64,7 +64,7 @@ class Comparison:
         parts += [f"{int(count)} {why}" for count, why in left if count]
         parts.append(f"sees differences from {display.number(self['minimum_detectable'].value)} on ({POWER:.0%} power)")
         more = self["more_tasks"].value
-        parts += [f"about {int(more):,} more tasks would settle it"] if more > 0 else []
+        parts += [f"about {int(more):,} more task{'s' * (more != 1)} would settle it"] if more > 0 else []
         return " · ".join(parts)
 
     def __repr__(self) -> str:

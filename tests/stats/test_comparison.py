@@ -126,6 +126,8 @@ def test_more_tasks_would_settle_it() -> None:
     needed = found["paired_tasks"].value * (2.8016 * se / found["difference"].value) ** 2
     assert found["more_tasks"].value == pytest.approx(needed - found["paired_tasks"].value, rel=1e-3, abs=1)
     assert "more tasks would settle it" in repr(found)
+    few = compare(coins(1, 1, 1, 1, 1), coins(0, 0, 0, 0, 0))
+    assert few["more_tasks"].value == 1 and "about 1 more task would settle it" in repr(few)
 
 
 def test_a_cluster_column_makes_groups_the_units() -> None:
