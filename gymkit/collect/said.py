@@ -134,7 +134,7 @@ def _read(body: Any) -> Named | None:
     """A reply as far as it is of interest here, or of another shape, its names."""
     for kind, decode in ((Replied, _REPLIED.decode), (Named, _NAMED.decode)):
         with suppress(msgspec.MsgspecError, RecursionError):
-            return decode(body) if isinstance(body, codec.Raw) else msgspec.convert(body, kind)
+            return decode(body.data) if isinstance(body, codec.Raw) else msgspec.convert(body, kind)
     return None
 
 
@@ -142,7 +142,7 @@ def question(dialect: str, request: Any) -> str | None:
     """The last thing that a model was given by somebody else: a message, or a tool's output."""
     name = "input" if dialect == "responses" else "messages"
     if isinstance(request, codec.Raw):
-        items = _beginning(request, name)
+        items = _beginning(request.data, name)
     else:
         items = request.get(name) if isinstance(request, dict) else None
     if isinstance(items, str):
@@ -157,7 +157,7 @@ def question(dialect: str, request: Any) -> str | None:
     return text or None
 
 
-def _beginning(request: codec.Raw, name: str) -> Any:
+def _beginning(request: bytes, name: str) -> Any:
     """The field ``name`` of a request, its items unread: a conversation is long, and only its end is wanted."""
     try:
         return getattr(_ASKED.decode(request), name)

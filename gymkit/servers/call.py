@@ -130,8 +130,10 @@ class CallRecord:
 
     def light(self) -> dict[str, Any]:
         """The same for whoever writes it on: the bodies of a call that went well stay bytes (``codec.Raw``)."""
+        if self.facts["status_code"] != 200 or not self.request or not self.response:
+            return self.fields()
         request, response = codec.Raw.of(self.request), codec.Raw.of(self.response)
-        if self.facts["status_code"] != 200 or not request or not response:
+        if request is None or response is None:
             return self.fields()
         return {**self.facts, "request": request, "response": response}
 

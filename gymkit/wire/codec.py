@@ -33,8 +33,13 @@ def dumps_sorted(value: Any) -> bytes:
         return _dumps_slowly(value, sort_keys=True)
 
 
-class Raw(bytes):
+class Raw:
     """JSON that is written as it is, without being read: for what was read before, in one line of UTF-8."""
+
+    __slots__ = ("data",)
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
 
     @classmethod
     def of(cls, data: bytes) -> Raw | None:
@@ -49,13 +54,13 @@ class Raw(bytes):
 
 def _packed(value: Any) -> Any:
     if isinstance(value, Raw):
-        return orjson.Fragment(bytes(value))  # it takes nothing but plain bytes
+        return orjson.Fragment(value.data)
     raise TypeError(f"{type(value).__name__} has no place in JSON")
 
 
 def _unpacked(value: Any) -> Any:
     if isinstance(value, Raw):
-        return loads(value)
+        return loads(value.data)
     raise TypeError(f"{type(value).__name__} has no place in JSON")
 
 
