@@ -18,13 +18,14 @@ from typing import Any, Final
 from pydantic.errors import PydanticUserError
 
 from gymkit.errors import ConfigError, JudgeFailed, JudgeUnparseable, ServerError
+from gymkit.nearest import closest
 from gymkit.servers.http import Refused
 from gymkit.servers.resources import ResourcesServer
 from gymkit.servers.session import Session
 from gymkit.servers.tool import RESERVED, Tool, ToolAnswer, called, is_tool_name
 from gymkit.servers.verdict import REASON, Verdict
 from gymkit.wire import codec
-from gymkit.wire.tasks import TaskRow
+from gymkit.wire.tasks import RESERVED_KEYS, TaskRow, strip_result_fields
 
 THREADS: Final = 64
 """Plain functions of one environment that run at once, at most."""
@@ -43,7 +44,21 @@ class DefinedTask(TaskRow):
     """A task as a function sees it: ``task.word``, or ``task["word"]`` for names that are no attributes."""
 
     def __getitem__(self, name: str) -> Any:
-        return getattr(self, name) if name in type(self).model_fields else (self.model_extra or {})[name]
+        fields = self._fields()
+        if name not in fields:
+            raise KeyError(_no_field(name, fields))
+        return getattr(self, name) if name in type(self).model_fields else fields[name]
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)  # type: ignore[misc]  # pydantic hides it from type checkers
+        except AttributeError:
+            if name.startswith("_"):  # what copies and printers look for
+                raise
+            raise AttributeError(_no_field(name, self._fields())) from None
+
+    def _fields(self) -> dict[str, Any]:
+        return {**self.__dict__, **(self.model_extra or {})}
 
 
 class Defined(ResourcesServer[Any]):
@@ -136,6 +151,14 @@ class Defined(ResourcesServer[Any]):
     @cached_property
     def _threads(self) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(THREADS, thread_name_prefix=self.name)
+
+
+def _no_field(name: str, fields: Mapping[str, Any]) -> str:
+    """Why ``task.name`` is an error: the task's own fields by name, never their values."""
+    own = sorted(strip_result_fields(fields).keys() - RESERVED_KEYS)
+    near = closest(name, fields)
+    hint = f"; did you mean {near!r}?" if near else ""
+    return f"the task has no field {name!r}, only {', '.join(own)}{hint}"
 
 
 def _name(function: Function, role: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -401,12 +402,16 @@ def test_whatever_a_tool_raises_is_an_answer_and_the_run_goes_on(
     assert rollouts.rewards["status"].tolist() == ["scored", "scored"]
 
 
+NO_WROD = "the task has no field 'wrod', only prompt, word"
+
+
 @pytest.mark.parametrize(
     ("verify", "reason"),
     [
         (lambda state, task, response: 1 / 0, "ZeroDivisionError: division by zero (line 1 of <lambda>)"),
-        (lambda state, task, response: task.wrod, "object has no attribute 'wrod'"),
-        (lambda state, task, response: task["wrod"], "KeyError: 'wrod'"),
+        (lambda state, task, response: task.wrod, f"AttributeError: {NO_WROD}; did you mean 'word'? (line 1 of"),
+        (lambda state, task, response: task["wrod"], f'KeyError: "{NO_WROD}; did you mean \'word\'?"'),
+        (lambda state, task, response: task.zebra, "'zebra', only prompt, word (line 1 of"),
         (lambda state, task, response: None, "<lambda> gave None as the reward, which is no number"),
         (lambda state, task, response: float("nan"), "<lambda> gave nan as the reward, which is not finite"),
         (lambda state, task, response: {"reward": 1, "mask": True}, "write 'mask_sample'"),
@@ -427,6 +432,20 @@ def test_a_verifier_that_breaks_masks_its_rollouts_and_never_scores_them(
     assert masks["failure_kind"].tolist() == ["verifier_error"] * 2
     assert masks["failure_reason"].str.contains(reason, regex=False).all()
     assert "0 of 2, 0 failed, 2 masked" in repr(rollouts)
+
+
+def test_a_task_can_be_asked_for_what_it_may_lack_and_copied() -> None:
+    env = anagram()
+
+    @env.verify
+    def check(state: Any, task: Any, response: Any) -> float:
+        assert getattr(task, "zebra", None) is None
+        assert not hasattr(task, "zebra")
+        with pytest.raises(KeyError):
+            task["zebra"]
+        return float(copy.deepcopy(task).word == task["word"] == "listen" in repr(task))
+
+    assert env.session(0).verify("listen")["reward"] == 1.0
 
 
 def test_the_line_of_the_verifier_that_broke_is_told() -> None:
