@@ -118,8 +118,9 @@ def run(config: Config, *, no_serve: bool, search_dirs: Iterable[Path]) -> None:
 
 
 def report(outcome: Outcome) -> None:
-    """Print how a run ended: the counts, the mean beside its denominator, the file."""
-    typer.echo(str(outcome))
+    """Print how a run ended: the counts where not every rollout is scored, the mean beside its denominator, the file."""
+    if outcome.scored < outcome.expected:
+        typer.echo(str(outcome))
     mean = "none" if outcome.mean is None else f"{outcome.mean:.4g}" if outcome.mean % 1 else f"{outcome.mean:.1f}"
     typer.echo(f"mean/reward: {mean} ({outcome.scored} of {outcome.expected} rollouts)")
     typer.echo(str(outcome.output))
