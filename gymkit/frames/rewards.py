@@ -119,6 +119,8 @@ def _run(outcome: Outcome) -> Any:
 
 
 def _function_calls(outcome: Outcome) -> int | None:
+    if outcome.status == "failed":  # without a result, what is known are the calls that were executed
+        return None if outcome.calls is None else len(outcome.calls)
     return None if outcome.items is None else list(map(_KIND, outcome.items)).count(CALL)
 
 
@@ -147,7 +149,12 @@ COLUMNS: Final[tuple[Column[Outcome], ...]] = (
     Column("failure_kind", "category", lambda it: it.kind, "kind of failure, by the shared vocabulary"),
     Column("termination_reason", "category", lambda it: it.ours.termination_reason, "why the loop ended", REASONS),
     Column("steps", "Int64", lambda it: it.steps, "calls of the agent: of the assistant, with a simulated user"),
-    Column("tool_calls", "Int64", _function_calls, "function calls in the result, whoever executed them"),
+    Column(
+        "tool_calls",
+        "Int64",
+        _function_calls,
+        "function calls in the result, whoever executed them; of a failed rollout, those that gymkit executed",
+    ),
     Column("undeclared_calls", "Int64", _calls_with("undeclared"), "calls of a tool that the task does not offer"),
     Column("malformed_calls", "Int64", _calls_with("malformed"), "calls whose arguments are not a JSON object"),
     Column("failed_calls", "Int64", _calls_with("failed"), "calls that the environment answered with an error"),

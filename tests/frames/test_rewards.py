@@ -67,8 +67,18 @@ def test_a_row_without_the_reward_key_is_no_zero(tmp_path: Path) -> None:
 def test_a_failed_rollout_counts_nothing_in_its_placeholder(tmp_path: Path) -> None:
     (row,) = frame(tmp_path, [], [our_failure(4)]).itertuples()
     assert (row.status, row.steps, row.seconds, row.run) == ("failed", 0, 0.5, RUN)
-    assert row.undeclared_calls == 0
-    assert all(value is pd.NA for value in (row.reward, row.tool_calls, row.input_tokens, row.mask_sample))
+    assert all(value is pd.NA for value in (row.reward, row.input_tokens, row.mask_sample))
+
+
+def test_of_a_failed_rollout_all_counts_of_calls_are_known_or_none(tmp_path: Path) -> None:
+    calls = [{"item": 1, "step": 1, "error": None}, {"item": 3, "step": 2, "error": "failed"}]
+    knowing = our_failure(0, gymkit={"run": RUN, "steps": 2, "calls": calls})
+    unknowing = our_failure(1, gymkit={"run": RUN})
+    found = frame(tmp_path, [], [knowing, unknowing, our_failure(2)])
+    counts = found[["tool_calls", "undeclared_calls", "malformed_calls", "failed_calls"]]
+    assert counts.iloc[0].tolist() == [2, 0, 0, 1]
+    assert counts.iloc[1].isna().all()
+    assert counts.iloc[2].tolist() == [0, 0, 0, 0]
 
 
 def test_a_row_of_ours_in_full(tmp_path: Path) -> None:
