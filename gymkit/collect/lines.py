@@ -148,8 +148,11 @@ class Appender:
             raise
 
     def clear(self) -> None:
-        """Empty the file, which stays the same file."""
-        os.ftruncate(self.fd, 0)
+        """Empty the file, which stays the same file. Raises StoreError."""
+        try:
+            os.ftruncate(self.fd, 0)
+        except OSError as error:
+            raise StoreError(f"{self.path} cannot be emptied: {error.strerror}") from error
 
     def close(self) -> None:
         """Let go of the file."""

@@ -44,10 +44,11 @@ class Store:
         try:
             rollouts.parent.mkdir(parents=True, exist_ok=True)
             self._was_there = rollouts.exists()
+            if self._was_there and not rollouts.is_file():
+                raise StoreError(f"{rollouts} {_no_file(rollouts)}")
             self._main = Appender(rollouts)
         except OSError as error:
-            told = f"is a folder: give a file in it, {rollouts / 'rollouts.jsonl'}" if rollouts.is_dir() else None
-            raise StoreError(f"{rollouts} {told or f'cannot be written: {error.strerror}'}") from error
+            raise StoreError(f"{rollouts} cannot be written: {error.strerror}") from error
         try:
             self._hold()
             self._failures = Appender(self.paths.failures)
@@ -129,9 +130,13 @@ class Store:
             before.close()
 
     def repair(self) -> None:
-        """Mend the last lines that a killed process left; ``problems`` says what was done."""
+        """Mend the last lines that a killed process left; ``problems`` says what was done. Raises StoreError."""
         for path in (self.paths.rollouts, self.paths.failures):
-            if (problem := repair(path)) is not None:
+            try:
+                problem = repair(path)
+            except OSError as error:
+                raise StoreError(f"the end of {path} cannot be mended: {error.strerror}") from error
+            if problem is not None:
                 self._problems[problem] = None
 
     def planned(self) -> Iterator[Line]:
@@ -168,3 +173,9 @@ class Store:
         problems: list[Problem] = []
         yield from read(path, problems, load)
         self._problems.update(dict.fromkeys(problems))
+
+
+def _no_file(path: Path) -> str:
+    if path.is_dir():
+        return f"is a folder: give a file in it, {path / 'rollouts.jsonl'}"
+    return "is a device or a pipe, which keeps no rows: give a file on a disk"

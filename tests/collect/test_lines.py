@@ -140,3 +140,12 @@ def test_an_unwritable_row_is_a_store_error(tmp_path: Path) -> None:
     appender.close()
     with pytest.raises(StoreError, match=r"rows\.jsonl cannot take another row"):
         appender.append({"n": 1})
+
+
+def test_what_cannot_be_emptied_is_a_store_error() -> None:
+    appender = Appender(Path("/dev/full"))
+    with pytest.raises(StoreError, match="/dev/full cannot be emptied: "):
+        appender.clear()
+    with pytest.raises(StoreError, match="/dev/full cannot take another row: No space left on device"):
+        appender.append({"n": 1})
+    appender.close()

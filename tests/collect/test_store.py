@@ -126,6 +126,15 @@ def test_a_path_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         pass
 
 
+def test_a_device_or_a_pipe_is_no_file_of_rows_and_stays_alone(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("/dev/full")
+    for name in ("pipe", "link"):
+        with pytest.raises(StoreError, match=rf"{name} is a device or a pipe, which keeps no rows"):
+            Store(tmp_path / name).__enter__()
+    assert {path.name for path in tmp_path.iterdir()} == {"pipe", "link"}
+
+
 def test_what_stands_in_the_way_of_a_resume(tmp_path: Path) -> None:
     output = tmp_path / "r.jsonl"
     with Store(output) as store:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -140,3 +142,30 @@ def test_help_and_completions_show_the_options_of_a_run() -> None:
 
 def test_all_of_them_are_errors_of_ours() -> None:
     assert issubclass(ConfigError, GymkitError) and issubclass(InputError, GymkitError)
+
+
+FULL = """
+import resource, sys
+import gymkit as gk
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
+tasks = [{"prompt": "Say it.", "word": "it"}] * 20
+env = gk.Env.define("mine", tasks=tasks)
+env.verify(lambda state, task, response: 1.0)
+try:
+    env.rollouts(gk.Agent(lambda params: "it"), output=sys.argv[1], progress=False, capture=False)
+except gk.GymkitError as error:
+    print(type(error).__name__, error)
+"""
+
+
+@pytest.mark.parametrize(("room", "said"), [(500, "cannot be written: "), (9000, "cannot take another row: ")])
+def test_a_disk_that_fills_up_ends_the_run_with_a_sentence_and_the_rows_stay(
+    room: int, said: str, tmp_path: Path
+) -> None:
+    """A full disk is, here, a bound on the size of a file: first that of the plan, then that of the rows."""
+    path = tmp_path / "r.jsonl"
+    done = subprocess.run([sys.executable, "-c", FULL, str(path), str(room)], capture_output=True, text=True)
+    assert done.stdout.startswith(f"StoreError {path.with_suffix('')}"), done
+    assert said in done.stdout
+    if room > 500:
+        assert 0 < len(gk.Rollouts.read(path).rewards.query("status == 'scored'")) < 20
