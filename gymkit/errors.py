@@ -99,7 +99,7 @@ class ServerError(GymkitError):
     called; ``terminal`` says that asking again cannot help.
     """
 
-    kind: ClassVar[str] = "server"
+    kind: str = "server"
     terminal: ClassVar[bool] = False
 
     def __init__(self, message: str, *, server: str, url: str) -> None:
@@ -127,12 +127,17 @@ class Redirected(ServerError):
 
 
 class BadStatus(ServerError):
-    """The server answered with a status that is neither 2xx nor 3xx. ``status`` holds it."""
+    """The server answered with a status that is neither 2xx nor 3xx. ``status`` holds it.
+
+    ``kind`` is the one that the server named, where what broke is a call of its own to a server behind it.
+    """
 
     kind = "http_status"
 
-    def __init__(self, message: str, *, server: str, url: str, status: int) -> None:
+    def __init__(self, message: str, *, server: str, url: str, status: int, kind: str | None = None) -> None:
         self.status = status
+        if kind is not None:
+            self.kind = kind
         super().__init__(message, server=server, url=url)
 
 

@@ -15,6 +15,7 @@ from gymkit.servers.capture import Capture
 from gymkit.servers.correlation import ROOT, Correlation, current
 from gymkit.servers.hosting import LOOPBACK, Hosted, serve
 from gymkit.servers.model import ModelServer
+from gymkit.servers.refusal import kind_behind
 from gymkit.servers.route import Reply, Route
 from gymkit.wire.responses import message_text
 
@@ -185,9 +186,8 @@ class Model:
             finally:
                 await server.aclose()
         if reply.status != 200:
-            raise BadStatus(
-                reply.json_object()["error"]["message"], server=self.name, url=self.url, status=reply.status
-            )
+            told, kind = reply.json_object()["error"]["message"], kind_behind(reply.body)
+            raise BadStatus(told, server=self.name, url=self.url, status=reply.status, kind=kind)
         return "".join(message_text(item) for item in reply.json_object()["output"] if item["type"] == "message")
 
     @property

@@ -1,4 +1,4 @@
-"""What a server says in the body of an error, as one sentence for a person to read."""
+"""What a server says in the body of an error: one sentence for a person to read, and what broke behind it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from gymkit.wire import codec
 
 _LONGEST: Final = 1000  # characters
 _PLACES: Final = ("detail", "error", "message")
+_BEHIND: Final = frozenset({"unreachable", "timeout", "redirect", "not_json", "invalid_response"})
 
 
 def sentence(body: bytes) -> str | None:
@@ -22,6 +23,16 @@ def sentence(body: bytes) -> str | None:
     if isinstance(found, list):
         found = "; ".join(map(_entry, found))
     return found.strip()[:_LONGEST] or None if isinstance(found, str) else None
+
+
+def kind_behind(body: bytes) -> str | None:
+    """How a call of the server's own broke, where one of ours says that one did; None for any other error."""
+    try:
+        told = codec.loads(body)
+    except ValueError:
+        return None
+    kind = told.get("kind") if isinstance(told, dict) and "detail" in told else None
+    return kind if isinstance(kind, str) and kind in _BEHIND else None
 
 
 def _entry(problem: object) -> str:

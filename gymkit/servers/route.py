@@ -18,7 +18,7 @@ from yarl import URL
 
 from gymkit.errors import BadStatus, CallTimeout, InvalidReply, NotJson, Redirected, Unreachable
 from gymkit.servers.http import DIRECT, AsgiApp, Headers
-from gymkit.servers.refusal import sentence
+from gymkit.servers.refusal import kind_behind, sentence
 from gymkit.wire import codec
 
 RETRY_PAUSE = 0.5
@@ -66,7 +66,8 @@ class Reply(NamedTuple):
                 "so point the base URL (agent_base_url of a remote agent) at the final address"
             )
             raise Redirected(message, server=self.server, url=self.url)
-        raise BadStatus(self._refusal(), server=self.server, url=self.url, status=self.status)
+        kind = kind_behind(self.body)
+        raise BadStatus(self._refusal(), server=self.server, url=self.url, status=self.status, kind=kind)
 
     def _refusal(self) -> str:
         """Why there is no result: a server in this process has said where already, and its address helps nobody."""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import openai
 import pytest
 
 import gymkit
+from gymkit.environments.single_agent_turn import SingleAgentTurn
 from gymkit.errors import BadStatus, ConfigError, MissingExtra
 from gymkit.servers.capture import MemoryCapture
 from gymkit.servers.hosting import serve
@@ -116,3 +120,43 @@ def test_the_local_model_is_there_or_says_how_to_get_it() -> None:
         return
     assert repr(model) == "<Model SmolLM2-135M-Instruct in this process>"
     assert "hello" in model.ask("Say hello.", temperature=0, max_output_tokens=40).lower()
+
+
+@pytest.fixture
+def deaf() -> Iterator[str]:
+    """The address of a service that takes connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
+
+
+@pytest.fixture
+def nobody() -> str:
+    """The address of no service."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
+
+
+@pytest.fixture
+def refusing() -> Iterator[str]:
+    """The address of a service that says no, in words of its own that name no kind of ours."""
+    body = codec.dumps({"error": {"message": "no such model", "code": "model_not_found"}})
+    with serve(ScriptedAgent(lambda _: Fault(404, body))) as hosted:
+        yield f"{hosted.url}/v1"
+
+
+@pytest.mark.parametrize("protocol", [None, SingleAgentTurn])
+@pytest.mark.parametrize(
+    ("where", "kind"), [("nobody", "unreachable"), ("deaf", "timeout"), ("refusing", "http_status")]
+)
+def test_a_failed_rollout_says_how_its_model_failed(
+    where: str, kind: str, protocol: Any, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    model = gymkit.Model(request.getfixturevalue(where), "small", attempts=1, timeout=0.2)
+    rollouts = gymkit.Env("counter").rollouts(
+        gymkit.SimpleAgent(model), output=tmp_path / "r.jsonl", limit=1, progress=False, protocol=protocol
+    )
+    assert rollouts.failures["failure_kind"].tolist() == [kind]
+    assert rollouts.rewards["failure_kind"].tolist() == [kind]
+    with pytest.raises(BadStatus) as raised:
+        model.ask("hi")
+    assert raised.value.kind == kind

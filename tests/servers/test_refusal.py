@@ -12,7 +12,7 @@ from gymkit.errors import BadStatus
 from gymkit.servers.app import ServerApp
 from gymkit.servers.base_url import base_url_problem
 from gymkit.servers.http import Refused, Request
-from gymkit.servers.refusal import sentence
+from gymkit.servers.refusal import kind_behind, sentence
 from gymkit.servers.route import Reply, Route
 
 
@@ -50,6 +50,38 @@ def test_the_sentence_is_where_servers_put_it(body: object, said: str | None) ->
 def test_no_body_breaks_it(body: bytes) -> None:
     said = sentence(body)
     assert said is None or (said and len(said) <= 1000)
+    assert kind_behind(body) is None
+
+
+@pytest.mark.parametrize("kind", ["unreachable", "timeout", "redirect", "not_json", "invalid_response"])
+def test_how_a_call_behind_broke_is_the_kind_of_the_whole_chain(kind: str) -> None:
+    import asyncio
+
+    class Broken(Refusing):
+        async def _go(self, request: Request) -> object:
+            raise Refused(502, "nobody there", kind=kind)
+
+    inner = Route.to_app("agent", Behind("agent", Route.to_app("policy", Broken("policy"))))
+    outer = Route.to_app("environment", Behind("environment", inner))
+    with pytest.raises(BadStatus) as caught:
+        asyncio.run(outer.post("/go", {})).expect_ok()
+    assert (caught.value.kind, caught.value.status) == (kind, 500)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"detail": "no key", "kind": "invalid_api_key"},  # it answered, and said no
+        {"kind": "timeout"},  # somebody else's word
+        {"detail": "Internal Server Error"},  # as NeMo Gym's servers say it
+        {"detail": "x", "kind": ["timeout"]},
+        "RuntimeError('timeout')",
+    ],
+)
+def test_any_other_error_is_a_status(body: object) -> None:
+    with pytest.raises(BadStatus) as caught:
+        Reply("svc", "http://gpu/run", 500, [], json.dumps(body).encode()).expect_ok()
+    assert caught.value.kind == BadStatus.kind == "http_status"
 
 
 class Behind(ServerApp):

@@ -30,7 +30,7 @@ def fix_of(exchange: Exchange) -> str:
     """What to change where a call of the service broke."""
     error = exchange.error
     assert error is not None
-    match error.kind:
+    match type(error).kind:
         case "unreachable":
             return (
                 "Start the service, let it listen on an address that this machine reaches (0.0.0.0 in a container or "

@@ -40,7 +40,7 @@ def answer(exchange: Exchange) -> str:
         return "; ".join(item(each) for each in exchange.output) or "a valid answer without items"
     reason = str(exchange.error)
     body = exchange.reply.text.strip() if exchange.reply else ""
-    return f"{reason}; the body: {cut(body)}" if body and exchange.error.kind == "invalid_response" else reason
+    return f"{reason}; the body: {cut(body)}" if body and type(exchange.error).kind == "invalid_response" else reason
 
 
 def item(each: Mapping[str, Any]) -> str:

@@ -61,7 +61,7 @@ class Exchange:
     @property
     def rung(self) -> int:
         """How many steps of the ladder the answer got past."""
-        return len(LADDER) if self.error is None else _RUNGS[self.error.kind]
+        return len(LADDER) if self.error is None else _RUNGS[type(self.error).kind]
 
     @property
     def output(self) -> list[dict[str, Any]]:
