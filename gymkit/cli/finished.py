@@ -64,7 +64,10 @@ def eval_reverify(
     concurrency: Annotated[int | None, typer.Option(help="Verifier calls in flight (num_samples_in_parallel).")] = None,
     limit: Annotated[int | None, typer.Option(help="Only the first so many results (limit).")] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Even where the verifier needs a state that is gone; into unsafe_….")
+        bool,
+        typer.Option(
+            "--force", help="Even where the verifier needs a state that is gone, or is another's; into unsafe_…."
+        ),
     ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Start anew where the output is there.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the output (resume_from_cache).")] = False,

@@ -14,7 +14,7 @@ from gymkit.config import Config
 from gymkit.sdk import bridge
 from gymkit.sdk.configured import build
 from gymkit.sdk.env import Env
-from gymkit.sdk.rescoring import rescore, verifiers_of
+from gymkit.sdk.rescoring import rescore, verifier_of, verifiers_of
 from gymkit.sdk.rollouts import Rollouts
 from gymkit.servers.head import fetch_config
 
@@ -33,7 +33,7 @@ class ReverifySettings(BaseModel):
     limit: int | None = Field(None, gt=0)
     """Only the first so many results."""
     force: bool = False
-    """Even where the verifier needs the state of the rollout."""
+    """Even where the verifier needs the state of the rollout, or is of another environment."""
     overwrite: bool = False
     """Start anew where the output is there."""
     resume_from_cache: bool = False
@@ -74,7 +74,7 @@ def reverify(config: Config, *, env: str | None, no_serve: bool) -> None:
 
 def _verifiers(config: Config, env: str | None, no_serve: bool) -> Verifiers:
     if env is not None:
-        return Verifiers.only(Env(env).route())
+        return verifier_of(Env(env))
     if no_serve:
         return verifiers_of(bridge.run(fetch_config(config.head.url)), None)
     return verifiers_of(config, build(config))

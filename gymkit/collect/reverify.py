@@ -21,6 +21,7 @@ from gymkit.collect.resume import count_result, key_of
 from gymkit.collect.store import Store
 from gymkit.errors import ConfigError, InvalidReply, ResumeMismatch, ServerError, StoreError
 from gymkit.servers.route import CookieJar, Reply, Route
+from gymkit.shipped import ENVIRONMENT_ALIASES
 from gymkit.wire.rollouts import sink
 from gymkit.wire.tasks import flat_task
 
@@ -57,11 +58,13 @@ class Verifiers:
     """How each is reached, by name."""
     of: Callable[[Mapping[str, Any]], str]
     """Which of them scores a planned row. Raises ConfigError."""
+    names: Collection[str] = ()
+    """What their environments are called, by every name; empty where that is not known."""
 
     @classmethod
-    def only(cls, route: Route) -> Self:
-        """One for every row."""
-        return cls({route.name: route}, lambda _: route.name)
+    def only(cls, route: Route, names: Collection[str] = ()) -> Self:
+        """One for every row, whose environment goes by ``names``."""
+        return cls({route.name: route}, lambda _: route.name, names)
 
 
 @dataclass(slots=True)
@@ -129,6 +132,12 @@ class Reverification:
         self._config = {**self._config, "reverified": self.source.rollouts.name}
         self._run = fingerprint(self._config)
         self._stored = self._chosen()
+
+    def strangers(self) -> list[str]:
+        """The environments of the run that was ``read`` which no verifier is of; empty where names are not known."""
+        told, known = self._config.get("environment"), {_ours(name) for name in self.verifiers.names}
+        named = told.split(", ") if known and isinstance(told, str) else []
+        return [name for name in named if name and "://" not in name and _ours(name) not in known]
 
     def _chosen(self) -> list[Stored]:
         path = self.source.rollouts
@@ -226,6 +235,11 @@ class Reverification:
         told: Row = facts if isinstance(facts, dict) else {}
         row["gymkit"] = {**told, "run": self._run}
         return row
+
+
+def _ours(name: str) -> str:
+    """Our name for an environment that NeMo Gym calls ``name``."""
+    return ENVIRONMENT_ALIASES.get(name, name)
 
 
 def _row_at(path: Path, offset: int) -> Row:

@@ -124,6 +124,12 @@ class Env:
         return Route.to_app(self._server.name, self._server)
 
     @property
+    def names(self) -> list[str]:
+        """What runs in it may call it: its name, its server's and its kind's; none for a server elsewhere."""
+        server = self._server
+        return [] if server is None else [self.name, server.name, getattr(server, "implementation", self.name)]
+
+    @property
     def source(self) -> TaskSource:
         """Where the task rows come from. Raises ConfigError when none were given."""
         if self._source is None:

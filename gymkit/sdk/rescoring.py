@@ -14,6 +14,7 @@ from gymkit.collect.store import Store
 from gymkit.config import Config
 from gymkit.errors import ConfigError
 from gymkit.sdk.catalogue import AGENTS, ENVIRONMENTS, RESOURCES
+from gymkit.sdk.env import Env
 from gymkit.sdk.routed import resources_of
 from gymkit.servers.aggregate import aggregate
 from gymkit.servers.app import ServerApp
@@ -31,21 +32,26 @@ async def rescore(
 ) -> Path:
     """Do ``work`` into ``output`` and return the main file: ``output``, or with ``unsafe_`` before its name.
 
-    ``force`` goes on with verifiers that may need the state of the rollout, on a session seeded anew. Raises
-    ConfigError for such a verifier without ``force``, and for an output that is there already without ``overwrite``
-    or ``resume``; StoreError as ``Reverification.collect`` does, ServerError for a server that cannot be reached.
+    ``force`` goes on with verifiers of another environment than the run's, and with those that may need the state of
+    the rollout, on a session seeded anew. Raises ConfigError for such a verifier without ``force``, and for an output
+    that is there already without ``overwrite`` or ``resume``; StoreError as ``Reverification.collect`` does,
+    ServerError for a server that cannot be reached.
     """
     try:
+        work.read()
+        unsafe = output.with_name(f"{UNSAFE}{output.name}")
+        strangers = work.strangers()
+        if strangers and not force:
+            raise ConfigError(_of_another(work, strangers, unsafe))
         odd = await work.stateful()
         if odd and not force:
             raise ConfigError(
                 f"{', '.join(odd)} verifies by the state of the rollout, which is gone: rewards would be wrong. "
-                f"force (--force) does it all the same, into {UNSAFE}{output.name}"
+                f"force (--force) does it all the same, into {unsafe.name}"
             )
         work.seeded = odd
-        path = output.with_name(f"{UNSAFE}{output.name}") if odd else output
+        path = unsafe if odd or strangers else output
         _refuse(path, work.source.rollouts, overwrite=overwrite, resume=resume)
-        work.read()
         with Store(path) as store:
             await work.collect(store, resume=resume)
             if metrics:
@@ -53,6 +59,14 @@ async def rescore(
         return path
     finally:
         await close_all(work.verifiers.routes.values())
+
+
+def _of_another(work: Reverification, strangers: list[str], unsafe: Path) -> str:
+    given, named = ", ".join(work.verifiers.routes), ", ".join(strangers)
+    return (
+        f"{work.source.rollouts} is a run of {named}, which {given} is not the verifier of: rewards would be wrong. "
+        f"Give {named} (--env, --config); force (--force) does it all the same, into {unsafe.name}"
+    )
 
 
 def _refuse(path: Path, source: Path, *, overwrite: bool, resume: bool) -> None:
@@ -76,6 +90,11 @@ def _write_metrics(store: Store) -> None:
     ]
     if groups:
         store.write_metrics(groups)
+
+
+def verifier_of(env: Env) -> Verifiers:
+    """The verifier of ``env``, for every row."""
+    return Verifiers.only(env.route(), env.names)
 
 
 def default_output(source: Path) -> Path:
@@ -109,7 +128,7 @@ def verifiers_of(config: Config, apps: Mapping[str, ServerApp] | None) -> Verifi
             )
         return found or next(iter(servers))
 
-    return Verifiers(routes, of)
+    return Verifiers(routes, of, [*servers, *(server.implementation for server in servers.values())])
 
 
 def _agent(row: Mapping[str, Any]) -> str:

@@ -46,8 +46,9 @@ class Stored:
         Parameters
         ----------
         env:
-            The environment with the changed verifier. It has to be ``stateless``: one that judges by a state of its
-            own cannot, unless ``force``d, which goes to ``unsafe_…`` because rewards may be wrong.
+            The environment with the changed verifier. It has to be the run's, by its name, and ``stateless``: one that
+            judges by a state of its own cannot, unless ``force``d, which goes to ``unsafe_…`` because rewards may be
+            wrong.
         output:
             Main file of the new run, by default ``…_reverified.jsonl`` beside this one. If it is there,
             ``overwrite`` starts anew and ``resume`` scores what it lacks.
@@ -59,14 +60,14 @@ class Stored:
         Raises ConfigError, StoreError, and ServerError for an environment that cannot be reached.
         """
         from gymkit.collect.artifacts import Artifacts
-        from gymkit.collect.reverify import Reverification, Verifiers  # brings aiohttp, which reading a run needs not
-        from gymkit.sdk.rescoring import default_output, rescore
+        from gymkit.collect.reverify import Reverification  # brings aiohttp, which reading a run needs not
+        from gymkit.sdk.rescoring import default_output, rescore, verifier_of
 
         source = Artifacts.of(self.path)
         work = Reverification(
             source,
             source.materialized,
-            Verifiers.only(env.route()),
+            verifier_of(env),
             limit=limit,
             judge_failed_only=judge_failed_only,
             concurrency=concurrency,

@@ -89,6 +89,28 @@ def test_reverify_with_an_environment_or_a_configuration(
     assert "is there already" in again.stderr
 
 
+SYNONYMS = """
+the_synonyms:
+  resources_servers:
+    synonyms: {entrypoint: app.py, domain: agent}
+"""
+
+
+@pytest.mark.parametrize("verifier", [["--env", "synonyms"], ["--config", "synonyms.yaml"]])
+def test_reverify_with_another_environment_is_no_silent_zero(
+    weather: Path, verifier: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(weather.parent)
+    Path("synonyms.yaml").write_text(SYNONYMS)
+    arguments = ["eval", "reverify", "--rollouts", str(weather), "-o", "new.jsonl", *verifier]
+    refused = run(app, arguments)
+    assert refused.exit_code == 1
+    assert "run.jsonl is a run of weather, which " in refused.stderr
+    assert "(--force) does it all the same, into unsafe_new.jsonl" in refused.stderr
+    assert not list(weather.parent.glob("*new*"))
+    assert reverified(run(app, [*arguments, "--force"])).path.name == "unsafe_new.jsonl"
+
+
 def test_reverify_with_running_servers(weather: Path, start: Callable[..., Started]) -> None:
     (weather.parent / "weather.yaml").write_text(YAML)
     servers = start("+config_paths=[weather.yaml]", "+head_server.port=0")

@@ -12,6 +12,7 @@ from gymkit.errors import ConfigError, JudgeFailed, ResumeMismatch, StoreError
 from gymkit.resources.counter import Counter
 from gymkit.resources.weather import Weather
 from gymkit.servers.hosting import serve
+from gymkit.servers.resources import ResourcesServer
 from gymkit.shipped import shipped
 from gymkit.wire import codec
 
@@ -116,6 +117,57 @@ def test_a_verifier_with_a_state_is_refused_unless_forced(tmp_path: Path) -> Non
     new = run.reverify(gk.Env(Counter("counter_server")), force=True)
     assert new.path.name == "unsafe_run_reverified.jsonl"
     assert set(new.rewards["status"]) == {"scored"}
+
+
+class Forecast(ResourcesServer[None]):
+    """Another environment, which needs no state either: what it says of weather means nothing."""
+
+    stateless = True
+
+    def verify(self, state: None, task: Any, response: dict[str, Any]) -> float:
+        return 0.0
+
+
+def test_the_verifier_of_another_environment_is_refused_unless_forced(run: gk.Rollouts) -> None:
+    other = gk.Env(Forecast("forecast"))
+    sentence = (
+        r"run\.jsonl is a run of weather_server, which forecast is not the verifier of: rewards would be wrong\. "
+        r"Give weather_server \(--env, --config\); force \(--force\) does it all the same, into unsafe_run_reverified"
+    )
+    with pytest.raises(ConfigError, match=sentence):
+        run.reverify(other)
+    assert not list(run.path.parent.glob("*reverified*"))
+    new = run.reverify(other, force=True)
+    assert new.path.name == "unsafe_run_reverified.jsonl"
+    assert new.rewards["reward"].dropna().tolist() == [0.0] * 4
+
+
+@pytest.mark.parametrize(
+    ("ran", "scores"),
+    [
+        ("example_single_tool_call", "weather"),  # NeMo Gym's name is ours
+        ("weather", "example_single_tool_call"),
+        ("weather", Strict("mine")),  # a changed server of the same kind
+        (Weather("mine"), Forecast("mine")),  # the same name: whoever calls it so knows
+        (Weather("weather_resources_server"), "weather"),
+        (Weather("example_single_tool_call"), "weather"),
+    ],
+)
+def test_an_environment_goes_by_several_names(ran: Any, scores: Any, tmp_path: Path) -> None:
+    tasks = shipped("data/weather.jsonl")
+    old = gk.Env(ran, tasks=tasks).rollouts(gk.Agent(agent), output=tmp_path / "run.jsonl", limit=1, progress=False)
+    assert old.reverify(gk.Env(scores)).rewards["status"].tolist() == ["scored"]
+
+
+def test_where_either_side_has_no_name_it_goes_on(run: gk.Rollouts) -> None:
+    with serve(Forecast("forecast")) as hosted:
+        assert run.reverify(gk.Env(hosted.url)).rewards["reward"].count() == 4
+    plan = run.path.with_name("run_materialized_inputs.jsonl")
+    rows = [codec.loads(line) for line in plan.read_bytes().splitlines()]
+    for row in rows:
+        del row["gymkit"]  # as NeMo Gym writes it
+    plan.write_bytes(b"".join(codec.dumps(row) + b"\n" for row in rows))
+    assert run.reverify(gk.Env(Forecast("forecast")), overwrite=True).rewards["reward"].count() == 4
 
 
 class Judged(Weather):
