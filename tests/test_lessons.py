@@ -1,4 +1,4 @@
-"""The lessons run where the README's first line has installed gymkit, and nothing else."""
+"""The lessons run where the README's first line has installed gymkit, and show nothing of where they were run."""
 
 from __future__ import annotations
 
@@ -49,3 +49,23 @@ def test_a_notebook_needs_what_all_installs_or_names_its_extra(path: Path) -> No
     installed = packages("all", *named)
     needed = modules(code) | {package for words, package in NEEDS.items() if words in code}
     assert needed <= installed, f"{path.name} needs {needed - installed}"
+
+
+PLACES = re.compile(r"(?<![\w.])/(?:tmp|home|root|work|Users|var/folders)/")
+"""How the path of a file begins that only one machine has."""
+
+
+def shown(path: Path) -> str:
+    """All that the outputs of a notebook show as text."""
+    cells: list[Any] = nbformat.read(path, as_version=4).cells
+    outputs = [output for cell in cells if cell.cell_type == "code" for output in cell.outputs]
+    texts = [text for output in outputs for kind, text in output.get("data", {}).items() if kind.startswith("text/")]
+    texts += [output.get("text", "") for output in outputs]
+    texts += [line for output in outputs for line in output.get("traceback", ())]
+    return "\n".join(texts)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_shows_no_path_of_the_machine_it_was_run_on(path: Path) -> None:
+    text = shown(path)
+    assert [text[max(0, found.start() - 40) : found.end() + 40] for found in PLACES.finditer(text)] == []

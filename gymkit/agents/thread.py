@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from gymkit.servers.whereabouts import CELL, file_told
+
 _OURS = str(Path(__file__).parent)
 _INSTALLED = tuple({sysconfig.get_path(kind) for kind in ("stdlib", "purelib", "platlib")})
 
@@ -42,8 +44,15 @@ async def in_thread(function: Callable[[Any], Any], argument: Any) -> Any:
 
 
 def place_of(error: BaseException) -> str:
-    """Where the user's code was, `` (file:line)``: the last line of it that was reached, or of an installed package."""
+    """Where the user's code was, `` (file:line)``: the last line of it that was reached, or of an installed package.
+
+    A line of a cell is told with its function: `` (<cell>:3, in agent)``.
+    """
     frames = traceback.extract_tb(error.__traceback__)
     theirs = [frame for frame in frames if not frame.filename.startswith((_OURS, "<"))]
     own = [frame for frame in theirs if not frame.filename.startswith(_INSTALLED)]
-    return f" ({(own or theirs)[-1].filename}:{(own or theirs)[-1].lineno})" if theirs else ""
+    if not theirs:
+        return ""
+    last = (own or theirs)[-1]
+    file = file_told(last.filename)
+    return f" ({file}:{last.lineno}, in {last.name})" if file == CELL else f" ({file}:{last.lineno})"

@@ -38,6 +38,7 @@ from gymkit.servers.session import Session, Sessions, SessionsFull
 from gymkit.servers.tool import Tool, ToolAnswer, encoded, is_tool_name, problems, tools_of, unknown_tool
 from gymkit.servers.verdict import REASON, Verified, judge_failed
 from gymkit.servers.verdict import Verdict as Verdict
+from gymkit.servers.whereabouts import traceback_of
 from gymkit.wire import codec
 from gymkit.wire.responses import check_response
 from gymkit.wire.tasks import TaskRow
@@ -46,7 +47,6 @@ log = logging.getLogger("gymkit")
 
 State = TypeVar("State")
 
-_OURS = ("gymkit.", "concurrent.", "asyncio.")
 _TOMBSTONES = 100_000
 _TOMBSTONE_SECONDS = 3600.0
 
@@ -192,7 +192,7 @@ class ResourcesServer(ServerApp, Generic[State]):
         first = sort not in self._told
         self._told.add(sort)
         level = logging.WARNING if first else logging.DEBUG
-        log.log(level, "%s: %s raised", self.name, what, exc_info=_without_ours(error))
+        log.log(level, "%s: %s raised\n%s", self.name, what, traceback_of(error))
 
     async def _verify(self, request: Request) -> Answer:
         body = request.json_object()
@@ -263,14 +263,6 @@ class ResourcesServer(ServerApp, Generic[State]):
         self._closed.move_to_end(handle)
         while len(self._closed) > _TOMBSTONES or next(iter(self._closed.values())) <= now:
             self._closed.popitem(last=False)
-
-
-def _without_ours(error: Exception) -> Exception:
-    """``error`` with its traceback from somebody's own code on: how the call got there says nothing to them."""
-    trace = error.__traceback__
-    while trace and trace.tb_next and str(trace.tb_frame.f_globals.get("__name__")).startswith(_OURS):
-        trace = trace.tb_next
-    return error.with_traceback(trace)
 
 
 def _tool_error(status: int, detail: Any, kind: str) -> ToolAnswer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -70,3 +71,27 @@ def test_what_a_coroutine_prints_belongs_to_its_cell(kernel: Kernel) -> None:
     """ipykernel 7 files the output of a thread under the cell that started the thread; ours lives on over cells."""
     code = "async def speak(): print('here')\nbridge.run(speak())"
     assert [kernel.cell(code) for _ in range(2)] == ["here\n", "here\n"]
+
+
+BROKEN = """
+import gymkit as gk
+
+env = gk.Env.define("mine", tasks=[{"prompt": "Say it."}])
+
+@env.verify
+def check(state, task, response):
+    return {}[task.prompt]
+
+def agent(params):
+    raise KeyError("lost")
+
+print(env.check())
+print(env.rollouts(gk.Agent(agent), output=OUTPUT, progress=False).failures["message"].iloc[0])
+"""
+
+
+def test_what_breaks_in_a_cell_is_told_without_the_file_the_kernel_keeps_it_in(kernel: Kernel, tmp_path: Path) -> None:
+    told = kernel.cell(BROKEN.replace("OUTPUT", repr(str(tmp_path / "r.jsonl"))))
+    assert 'File "<cell>", line 7, in check\n    return {}[task.prompt]\n' in told
+    assert "raised KeyError: 'lost' (<cell>:10, in agent)" in told
+    assert "ipykernel" not in told
