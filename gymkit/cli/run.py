@@ -118,7 +118,7 @@ def run(config: Config, *, no_serve: bool, search_dirs: Iterable[Path]) -> None:
 
 
 def report(outcome: Outcome) -> None:
-    """Print how a run ended: the counts where not every rollout is scored, the mean beside its denominator, the file."""
+    """Print how a run ended: counts where not every rollout is scored, the mean beside its denominator, the file."""
     if outcome.scored < outcome.expected:
         typer.echo(str(outcome))
     mean = "none" if outcome.mean is None else f"{outcome.mean:.4g}" if outcome.mean % 1 else f"{outcome.mean:.1f}"

@@ -410,7 +410,7 @@ NO_WROD = "the task has no field 'wrod', only prompt, word"
     [
         (lambda state, task, response: 1 / 0, "ZeroDivisionError: division by zero (line 1 of <lambda>)"),
         (lambda state, task, response: task.wrod, f"AttributeError: {NO_WROD}; did you mean 'word'? (line 1 of"),
-        (lambda state, task, response: task["wrod"], f'KeyError: "{NO_WROD}; did you mean \'word\'?"'),
+        (lambda state, task, response: task["wrod"], f"KeyError: \"{NO_WROD}; did you mean 'word'?\""),
         (lambda state, task, response: task.zebra, "'zebra', only prompt, word (line 1 of"),
         (lambda state, task, response: None, "<lambda> gave None as the reward, which is no number"),
         (lambda state, task, response: float("nan"), "<lambda> gave nan as the reward, which is not finite"),
