@@ -15,7 +15,7 @@ from uuid import uuid4
 from gymkit.agents.failure import RolloutFailed
 from gymkit.agents.model_door import Seat
 from gymkit.wire import codec
-from gymkit.wire.responses import message_text
+from gymkit.wire.responses import content_text, message_text
 
 CLOSE_SECONDS = 5.0
 """Seconds that a harness may take to let go once its rollout is over."""
@@ -167,8 +167,7 @@ def _line(item: Mapping[str, Any]) -> str:
         case "function_call":
             return f"[tool call] {item['name']}({item['arguments']})"
         case "function_call_output":
-            output = item["output"]
-            return f"[tool result] {output if isinstance(output, str) else message_text({'content': output})}"
+            return f"[tool result] {content_text(item['output'])}"
     return ""
 
 

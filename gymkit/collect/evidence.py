@@ -203,8 +203,7 @@ def _with_output(tool: Row, outputs: Mapping[tuple[str, Any], Any]) -> Row:
     name = tool["invocation_id"], tool["tool_call_id"]
     if name not in outputs:
         return dict(tool)
-    output = outputs[name]
-    return {**tool, "output": output if isinstance(output, str) else content_text(output)}
+    return {**tool, "output": content_text(outputs[name])}
 
 
 def _absent(made: Row) -> list[Row]:

@@ -153,7 +153,7 @@ def question(dialect: str, request: Any) -> str | None:
     if not isinstance(last, dict):
         return None
     output = last.get("output")
-    text = output if isinstance(output, str) else message_text({"content": output or last.get("content")})
+    text = output if isinstance(output, str) else content_text(output or last.get("content"))
     return text or None
 
 

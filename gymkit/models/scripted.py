@@ -22,7 +22,7 @@ from gymkit.servers.model import ModelServer
 from gymkit.wire.dialects.ids import mint
 from gymkit.wire.dialects.reasoning import reasoning_text
 from gymkit.wire.dialects.tokens import TOKEN_FIELDS
-from gymkit.wire.responses import message_text
+from gymkit.wire.responses import content_text, message_text
 
 
 class ScriptedModelConfig(BaseModel):
@@ -136,8 +136,7 @@ def _rendered(item: Mapping[str, Any]) -> str:
         case "function_call":
             return f"<call>{item['name']}({item['arguments']})\n"
         case "function_call_output":
-            output = item["output"]
-            return f"<result>{output if isinstance(output, str) else message_text({'content': output})}\n"
+            return f"<result>{content_text(item['output'])}\n"
         case kind:
             return f"<{kind}>\n"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from gymkit.wire import codec
 
@@ -13,11 +13,8 @@ _BEHIND: Final = frozenset({"unreachable", "timeout", "redirect", "not_json", "i
 
 def sentence(body: bytes) -> str | None:
     """The sentence in an error's JSON body, where our servers, FastAPI and model services put it; None for none."""
-    try:
-        told = codec.loads(body)
-    except ValueError:
-        return None
-    found = next((told[name] for name in _PLACES if told.get(name)), None) if isinstance(told, dict) else None
+    told = _fields(body)
+    found = next((told[name] for name in _PLACES if told.get(name)), None)
     if isinstance(found, dict):
         found = found.get("message")
     if isinstance(found, list):
@@ -27,12 +24,18 @@ def sentence(body: bytes) -> str | None:
 
 def kind_behind(body: bytes) -> str | None:
     """How a call of the server's own broke, where one of ours says that one did; None for any other error."""
+    told = _fields(body)
+    kind = told.get("kind") if "detail" in told else None
+    return kind if isinstance(kind, str) and kind in _BEHIND else None
+
+
+def _fields(body: bytes) -> dict[str, Any]:
+    """The object in an error's body; empty where there is none."""
     try:
         told = codec.loads(body)
     except ValueError:
-        return None
-    kind = told.get("kind") if isinstance(told, dict) and "detail" in told else None
-    return kind if isinstance(kind, str) and kind in _BEHIND else None
+        return {}
+    return told if isinstance(told, dict) else {}
 
 
 def _entry(problem: object) -> str:

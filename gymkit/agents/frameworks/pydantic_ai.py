@@ -9,7 +9,7 @@ from gymkit.agents.framework import Framework
 from gymkit.agents.harness import MODEL_NAME
 from gymkit.wire import codec
 from gymkit.wire.dialects.reasoning import reasoning_item
-from gymkit.wire.responses import message_text
+from gymkit.wire.responses import content_text
 
 
 class PydanticAI(Framework):
@@ -105,7 +105,7 @@ def _history(items: list[dict[str, Any]]) -> list[Any]:
             names[item["call_id"]] = item["name"]
             part = messages.ToolCallPart(item["name"], item["arguments"], item["call_id"])
         elif kind == "function_call_output":
-            output = item["output"] if isinstance(item["output"], str) else message_text({"content": item["output"]})
+            output = content_text(item["output"])
             part = messages.ToolReturnPart(names.get(item["call_id"], ""), output, item["call_id"])
         else:
             continue  # reasoning, which models read only as they wrote it
